@@ -1,0 +1,34 @@
+/* What a NodeSpec's entry can be: here, to the left of everything, because the agent knows these too and knows no other room. */
+#ifndef SLIPWAY_SPEC_H
+#define SLIPWAY_SPEC_H
+
+enum spec_class {
+        CLASS_IMMUTABLE, /* belongs to the host for good: may go into user-data */
+        CLASS_MUTABLE,   /* has a version, an address or a peer in it: only over SSH */
+        CLASS_SECRET,    /* only over SSH, never printed */
+};
+
+enum spec_kind {
+        SPEC_DIR,      /* path, mode */
+        SPEC_FILE,     /* path, mode, content */
+        SPEC_LINK,     /* path, target */
+        SPEC_UNIT,     /* name, enable, start; its file is a SPEC_FILE of its own (or comes with a package) */
+        SPEC_ARTIFACT, /* name, version, path (a directory for a set), mode */
+        SPEC_IMAGE,    /* name: loaded into the runtime */
+        SPEC_SYSCTL,   /* name, target = value; the file that keeps it is an entry too */
+        SPEC_MODULE,   /* name; likewise */
+        SPEC_MOUNT,    /* path, name = device, target = filesystem; its units are entries too */
+        SPEC_PACKAGE,  /* name, as the node's own package manager knows it */
+        SPEC_KIND_COUNT
+};
+
+enum spec_flags {
+        SPEC_ONCE = 1,     /* written only where nothing is: the node's own program takes it over (rotated certificates) */
+        SPEC_ENABLE = 2,   /* unit: at boot */
+        SPEC_START = 4,    /* unit: now */
+        SPEC_DISABLE = 8,  /* unit: stopped and masked (a package's own that would get in the way) */
+        SPEC_RELOAD = 16,  /* unit: reload instead of restart when what it reads changed */
+        SPEC_SET = 32,     /* artifact: a set of programs; its path is a directory and its blob a tar whose members land in it */
+};
+
+#endif

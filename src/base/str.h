@@ -1,0 +1,29 @@
+/* A growing byte string, always NUL-terminated, with a maximum. Starts zeroed: struct str s CLEANUP(str_release) = { 0 }; */
+#ifndef SLIPWAY_STR_H
+#define SLIPWAY_STR_H
+
+#include "base/base.h"
+
+#define STR_MAX ((size_t)256 << 20) /* the maximum of every buffer that does not set its own: past it is an abort */
+
+struct str {
+        char *data; /* NULL while empty: use str_text() to read */
+        size_t len, cap;
+};
+
+void str_reserve(struct str *s, size_t more);
+void str_add(struct str *s, const char *text);
+void str_addn(struct str *s, const void *data, size_t n);
+void str_addc(struct str *s, char c);
+void str_addf(struct str *s, const char *fmt, ...) PRINTF(2, 3);
+void str_vaddf(struct str *s, const char *fmt, va_list ap);
+void str_truncate(struct str *s, size_t len); /* keeps the memory */
+char *str_take(struct str *s);                /* hands the text over (never NULL) and empties s */
+void str_release(struct str *s);
+void str_wipe_release(struct str *s);         /* for buffers that held secrets */
+static inline const char *str_text(const struct str *s) { return s->data ? s->data : ""; }
+
+void str_add_base64(struct str *s, const void *data, size_t n);
+void str_add_hex(struct str *s, const void *data, size_t n);
+
+#endif
