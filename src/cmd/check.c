@@ -1,0 +1,54 @@
+/* check: reads the files, lists every problem. Also the loading that other verbs share. */
+#include "cmd/cmd.h"
+
+static bool json(const struct options *o) { return o->output && streq(o->output, "json"); }
+
+static int load(const struct options *o, struct arena *a, struct cluster **out, struct problems *problems, struct error *err)
+{
+        static const char *const usual[] = { "cluster.yaml" };
+        if (o->files.n)
+                return cluster_load(a, o->files.v, o->files.n, out, problems, err);
+        if (access(usual[0], F_OK) < 0) {
+                error_set(err, ENOENT, EXIT_CONFIG, "there is no cluster.yaml here");
+                return error_hint(err, "name the file with -f, or write one with: slipway init");
+        }
+        return cluster_load(a, usual, 1, out, problems, err);
+}
+
+/* A long file of problems is cut on a terminal's scale; -o json has them all. */
+#define SHOWN 50
+
+int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err)
+{
+        struct problems problems = { .arena = a };
+        struct str text CLEANUP(str_release) = { 0 };
+        int r = load(o, a, out, &problems, err);
+        if (problems.first) {
+                problems_text(&problems, SHOWN, &text);
+                fputs(str_text(&text), stderr);
+                fputc('\n', stderr);
+        }
+        return r;
+}
+
+int cmd_check(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct cluster *c = NULL;
+        if (!json(o)) {
+                int r = cmd_load(o, &a, &c, err);
+                if (r < 0)
+                        return r;
+                printf("%s: Kubernetes %s, %zu nodes (%zu control-plane, %zu etcd, %zu worker): no errors\n", c->name, c->kubernetes.text, c->node_count,
+                        cluster_count(c, ROLE_CONTROL_PLANE), cluster_count(c, ROLE_ETCD), cluster_count(c, ROLE_WORKER));
+                return EXIT_OK;
+        }
+        struct problems problems = { .arena = &a };
+        struct str text CLEANUP(str_release) = { 0 };
+        int r = load(o, &a, &c, &problems, err);
+        if (r < 0 && !problems.first)
+                return r; /* nothing to list: the file itself could not be read */
+        problems_json(&problems, &text);
+        puts(str_text(&text));
+        return r < 0 ? EXIT_CONFIG : EXIT_OK;
+}

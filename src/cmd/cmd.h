@@ -1,0 +1,72 @@
+/* The command line: verbs and options are tables; the parser, help, completion and the man page come from them. */
+#ifndef SLIPWAY_CMD_H
+#define SLIPWAY_CMD_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include "config/cluster.h"
+#include "config/problem.h"
+
+enum option_type { OPT_FLAG, OPT_STRING, OPT_LIST };
+
+/* How an option's or an argument's values are completed. */
+enum complete { COMPLETE_NONE, COMPLETE_FILE, COMPLETE_DIR, COMPLETE_WORDS };
+
+struct option_row {
+        const char *name;  /* long, without -- */
+        char letter;       /* 0: none */
+        enum option_type type;
+        size_t offset;     /* into struct options */
+        const char *value; /* "FILE" for help; NULL for flags */
+        const char *words; /* space-separated choices, checked and completed; NULL: any */
+        enum complete complete;
+        const char *help;
+};
+
+/* Every option any verb takes; a verb's table says which it does. */
+struct options {
+        struct strings files; /* -f */
+        const char *state;    /* --state */
+        const char *output;   /* -o text|json */
+        bool help, version;
+        const char *dir, *format, *facts, *provider, *from_kubespray, *name;
+        struct strings nodes;
+        bool secrets, crd, docs, man, force;
+        struct strings args;  /* what is left */
+};
+
+struct verb {
+        const char *name;
+        const char *args;    /* "bash|zsh|fish" for help; "" */
+        const char *arg_words; /* choices of the first argument, or NULL */
+        int min_args, max_args; /* max -1: any number */
+        const char *summary; /* one line */
+        const char *help;    /* paragraphs for `help VERB` and the man page; may be NULL */
+        const char *options; /* space-separated names of option rows beyond the global ones */
+        int (*run)(const struct options *o, struct error *err); /* an exit status when >= 0, else err is set */
+};
+
+extern const struct option_row option_table[];
+extern const size_t option_count;
+extern const struct verb verb_table[];
+extern const size_t verb_count;
+
+const struct verb *verb_find(const char *name);
+
+/* Loads the Cluster of -f (cluster.yaml when none is given), printing its problems to stderr. */
+int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
+
+int cmd_check(const struct options *o, struct error *err);
+int cmd_completion(const struct options *o, struct error *err);
+int cmd_help(const struct options *o, struct error *err);
+int cmd_init(const struct options *o, struct error *err);
+int cmd_kubeconfig(const struct options *o, struct error *err);
+int cmd_render(const struct options *o, struct error *err);
+int cmd_schema(const struct options *o, struct error *err);
+int cmd_version(const struct options *o, struct error *err);
+
+/* help.c */
+void help_overview(struct str *out);
+void help_verb(const struct verb *v, struct str *out);
+
+#endif

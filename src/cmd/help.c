@@ -1,0 +1,157 @@
+/* help: the overview, one verb, and the man page, all from verb_table and option_table. */
+#include "cmd/options.h"
+
+static const struct {
+        enum exit_status status;
+        const char *meaning;
+} exit_rows[] = {
+        { EXIT_OK, "all is well" },
+        { EXIT_INTERNAL, "this computer failed: disk, memory, a child process" },
+        { EXIT_USAGE, "the command line is wrong" },
+        { EXIT_CONFIG, "the cluster's file is wrong" },
+        { EXIT_PREFLIGHT, "a machine is not fit" },
+        { EXIT_UNREACHABLE, "a machine or the API cannot be reached" },
+        { EXIT_STEP, "a step failed on a node or the cluster" },
+        { EXIT_UNHEALTHY, "the cluster is up but not healthy" },
+        { EXIT_STATE, "the state directory is locked, damaged or not ours" },
+};
+
+/* Adds `text` folded at about 78 columns, every line indented. */
+static void add_folded(struct str *s, const char *text, unsigned indent)
+{
+        size_t col = 0;
+        for (const char *p = text; *p;) {
+                size_t n = strcspn(p, " ");
+                if (col && col + n + 1 > 78 - indent) {
+                        str_addc(s, '\n');
+                        col = 0;
+                }
+                str_addf(s, "%*s%.*s", col ? 1 : (int)indent, "", (int)n, p);
+                col += n + (col ? 1 : 0);
+                p += n;
+                p += strspn(p, " ");
+        }
+        str_addc(s, '\n');
+}
+
+static void add_option(struct str *s, const struct option_row *row)
+{
+        char left[64];
+        snprintf(left, sizeof(left), "%s%c%s --%s%s%s", row->letter ? "-" : " ", row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
+                row->value ? " " : "", row->value ? row->value : "");
+        str_addf(s, "  %s\n", left);
+        add_folded(s, row->help, 8);
+}
+
+void help_overview(struct str *s)
+{
+        str_add(s, "slipway turns a cluster.yaml into a running Kubernetes cluster, and keeps it that way.\n\nusage: slipway VERB [OPTION]... "
+                   "[ARGUMENT]...\n\nverbs:\n");
+        for (size_t i = 0; i < verb_count; i++)
+                str_addf(s, "  %-12s %s\n", verb_table[i].name, verb_table[i].summary);
+        str_add(s, "\noptions of every verb:\n");
+        for (size_t i = 0; option_table[i].name[0]; i++)
+                add_option(s, &option_table[i]);
+        str_add(s, "\nslipway help VERB explains one; a first cluster: slipway init && slipway check\n");
+}
+
+void help_verb(const struct verb *v, struct str *s)
+{
+        str_addf(s, "slipway %s: %s\n\nusage: slipway %s [OPTION]...%s%s\n", v->name, v->summary, v->name, *v->args ? " " : "", v->args);
+        if (v->help) {
+                str_addc(s, '\n');
+                add_folded(s, v->help, 0);
+        }
+        for (int global = 0; global < 2; global++) {
+                bool any = false;
+                for (size_t i = 0; i < option_count; i++) {
+                        const struct option_row *row = &option_table[i];
+                        if (!option_applies(row, v) || option_applies(row, NULL) != (global == 1))
+                                continue;
+                        if (!any)
+                                str_add(s, global ? "\noptions of every verb:\n" : "\noptions:\n");
+                        any = true;
+                        add_option(s, row);
+                }
+        }
+}
+
+/* ---- man page ---- */
+
+/* Text for roff: no line may begin a request, and - is a minus. */
+static void add_roff(struct str *s, const char *text)
+{
+        if (*text == '.' || *text == '\'')
+                str_add(s, "\\&");
+        for (; *text; text++) {
+                if (*text == '\\')
+                        str_add(s, "\\e");
+                else if (*text == '-')
+                        str_add(s, "\\-");
+                else
+                        str_addc(s, *text);
+        }
+}
+
+static void man_option(struct str *s, const struct option_row *row)
+{
+        str_add(s, ".TP\n\\fB");
+        if (row->letter)
+                str_addf(s, "\\-%c\\fR, \\fB", row->letter);
+        str_add(s, "\\-\\-");
+        add_roff(s, row->name);
+        str_addf(s, "\\fR%s%s%s\n", row->value ? " \\fI" : "", row->value ? row->value : "", row->value ? "\\fR" : "");
+        add_roff(s, row->help);
+        str_addc(s, '\n');
+}
+
+static void man_verb(struct str *s, const struct verb *v)
+{
+        str_addf(s, ".SS slipway %s %s\n", v->name, v->args);
+        add_roff(s, v->summary);
+        str_add(s, ".\n");
+        if (v->help) {
+                add_roff(s, v->help);
+                str_addc(s, '\n');
+        }
+        for (size_t i = 0; i < option_count; i++)
+                if (option_applies(&option_table[i], v) && !option_applies(&option_table[i], NULL))
+                        man_option(s, &option_table[i]);
+}
+
+static void help_man(struct str *s)
+{
+        str_addf(s, ".TH SLIPWAY 1 \"\" \"slipway %s\" \"User Commands\"\n", SLIPWAY_VERSION);
+        str_add(s, ".SH NAME\nslipway \\- a highly available Kubernetes cluster from one file\n"
+                   ".SH SYNOPSIS\n.B slipway\n.I VERB\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n"
+                   ".SH DESCRIPTION\nslipway reads a cluster.yaml, makes the cluster's certificates and every node's files, and delivers them. "
+                   "docs/config.md describes the file; \\fBslipway schema\\fR prints its JSON Schema.\n.SH VERBS\n");
+        for (size_t i = 0; i < verb_count; i++)
+                man_verb(s, &verb_table[i]);
+        str_add(s, ".SH OPTIONS\n");
+        for (size_t i = 0; option_table[i].name[0]; i++)
+                man_option(s, &option_table[i]);
+        str_add(s, ".SH EXIT STATUS\n");
+        for (size_t i = 0; i < ARRAY_SIZE(exit_rows); i++)
+                str_addf(s, ".TP\n.B %d\n%s\n", exit_rows[i].status, exit_rows[i].meaning);
+        str_add(s, ".SH FILES\n.TP\n.I cluster.yaml\nthe cluster, as a person writes it\n.TP\n.I .slipway/NAME/\n"
+                   "the cluster's certificates, keys and tokens, readable by its owner only\n");
+}
+
+int cmd_help(const struct options *o, struct error *err)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        const struct verb *v = o->args.n ? verb_find(o->args.v[0]) : NULL;
+        if (o->args.n && !v) {
+                error_set(err, EINVAL, EXIT_USAGE, "there is no verb '%s'", o->args.v[0]);
+                return error_hint(err, "slipway --help lists what there is");
+        }
+        if (o->man)
+                help_man(&s);
+        else if (v)
+                help_verb(v, &s);
+        else
+                help_overview(&s);
+        fputs(str_text(&s), stdout);
+        return EXIT_OK;
+}

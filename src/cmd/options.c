@@ -1,0 +1,188 @@
+#include "cmd/options.h"
+
+#define AT(member) offsetof(struct options, member)
+
+/* Up to the empty row every verb takes them; after it, only the verbs that name them. */
+const struct option_row option_table[] = {
+        { "file", 'f', OPT_LIST, AT(files), "FILE", NULL, COMPLETE_FILE,
+                "the cluster's file; given several times, later ones are laid over earlier ones (default: cluster.yaml; - is standard input)" },
+        { "state", 0, OPT_STRING, AT(state), "DIR", NULL, COMPLETE_DIR, "where certificates, journal and lock are kept (default: .slipway)" },
+        { "output", 'o', OPT_STRING, AT(output), "FORMAT", "text json", COMPLETE_WORDS, "how results and problems are printed: text or json" },
+        { "help", 'h', OPT_FLAG, AT(help), NULL, NULL, COMPLETE_NONE, "explain" },
+        { "version", 'V', OPT_FLAG, AT(version), NULL, NULL, COMPLETE_NONE, "print the version" },
+        { "", 0, OPT_FLAG, 0, NULL, NULL, COMPLETE_NONE, NULL },
+        { "dir", 'd', OPT_STRING, AT(dir), "DIR", NULL, COMPLETE_DIR, "where to write" },
+        { "format", 0, OPT_STRING, AT(format), "FORMAT", "files cloud-init ignition", COMPLETE_WORDS,
+                "what to write: files, cloud-init or ignition (default: files)" },
+        { "node", 'n', OPT_LIST, AT(nodes), "NODE", NULL, COMPLETE_NONE, "only this node; may be given several times" },
+        { "secrets", 0, OPT_FLAG, AT(secrets), NULL, NULL, COMPLETE_NONE, "write secret files too" },
+        { "facts", 0, OPT_STRING, AT(facts), "FILE", NULL, COMPLETE_FILE, "what is known of the machines (JSON)" },
+        { "provider", 'p', OPT_STRING, AT(provider), "NAME", "local ssh openstack aws", COMPLETE_WORDS,
+                "where machines come from: local, ssh, openstack or aws" },
+        { "name", 0, OPT_STRING, AT(name), "NAME", NULL, COMPLETE_NONE, "the cluster's name" },
+        { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR, "read a Kubespray inventory" },
+        { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "overwrite" },
+        { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
+        { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
+        { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
+};
+const size_t option_count = ARRAY_SIZE(option_table);
+
+/* Whether `word` is one of the space-separated `words`. */
+static bool word_in(const char *words, const char *word)
+{
+        size_t n = strlen(word);
+        for (const char *p = words; p && *p; p += strcspn(p, " "), p += *p == ' ')
+                if (strcspn(p, " ") == n && strncmp(p, word, n) == 0)
+                        return true;
+        return false;
+}
+
+bool option_applies(const struct option_row *row, const struct verb *v)
+{
+        for (size_t i = 0; option_table[i].name[0]; i++)
+                if (row == &option_table[i])
+                        return true;
+        return row->name[0] && v && word_in(v->options, row->name);
+}
+
+static const struct option_row *find_long(const char *name, size_t n)
+{
+        for (size_t i = 0; i < option_count; i++)
+                if (option_table[i].name[0] && strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
+                        return &option_table[i];
+        return NULL;
+}
+
+static const struct option_row *find_letter(char letter)
+{
+        for (size_t i = 0; i < option_count; i++)
+                if (option_table[i].letter && option_table[i].letter == letter)
+                        return &option_table[i];
+        return NULL;
+}
+
+static void list_add(struct arena *a, struct strings *list, const char *value)
+{
+        const char **v = arena_array(a, const char *, list->n + 1);
+        if (list->n)
+                memcpy(v, list->v, list->n * sizeof(*v));
+        v[list->n++] = value;
+        list->v = v;
+}
+
+/* Sets one option; `value` is NULL for flags. */
+static int set_option(const struct option_row *row, const char *value, struct arena *a, struct options *out, struct error *err)
+{
+        void *at = (char *)out + row->offset;
+        if (row->words && !word_in(row->words, value)) {
+                error_set(err, EINVAL, EXIT_USAGE, "--%s: there is no %s '%s'", row->name, row->name, value);
+                return error_hint(err, "choose one of: %s", row->words);
+        }
+        switch (row->type) {
+        case OPT_FLAG:
+                *(bool *)at = true;
+                return 0;
+        case OPT_STRING:
+                *(const char **)at = value;
+                return 0;
+        case OPT_LIST:
+                list_add(a, at, value);
+                return 0;
+        }
+        return 0;
+}
+
+static int unknown_option(const char *arg, struct error *err)
+{
+        const char *names[ARRAY_SIZE(option_table)];
+        size_t n = 0, len = strcspn(arg, "=");
+        for (size_t i = 0; i < option_count; i++)
+                if (option_table[i].name[0])
+                        names[n++] = option_table[i].name;
+        char *word CLEANUP(free_p) = xstrndup(arg, len);
+        const char *near = has_prefix(word, "--") ? nearest(word + 2, names, n) : NULL;
+        error_set(err, EINVAL, EXIT_USAGE, "there is no option %s", word);
+        return near ? error_hint(err, "did you mean --%s?", near) : error_hint(err, "slipway --help lists what there is");
+}
+
+/* One argument that begins with a dash; may take the next one as its value. `seen` records which rows were used. */
+static int parse_option(char **argv, int argc, int *i, struct arena *a, struct options *out, bool *seen, struct error *err)
+{
+        const char *arg = argv[*i], *value = NULL;
+        const struct option_row *row;
+        if (arg[1] == '-') {
+                size_t n = strcspn(arg + 2, "=");
+                row = find_long(arg + 2, n);
+                value = arg[2 + n] ? arg + 3 + n : NULL;
+        } else {
+                row = find_letter(arg[1]);
+                value = arg[2] ? arg + 2 : NULL;
+                if (row && row->type == OPT_FLAG && value)
+                        row = NULL; /* -hx: letters are not bundled */
+        }
+        if (!row)
+                return unknown_option(arg, err);
+        if (row->type == OPT_FLAG && value)
+                return error_set(err, EINVAL, EXIT_USAGE, "--%s takes no value", row->name);
+        if (row->type != OPT_FLAG && !value) {
+                if (*i + 1 >= argc)
+                        return error_set(err, EINVAL, EXIT_USAGE, "--%s needs a value: %s", row->name, row->value);
+                value = argv[++*i];
+        }
+        seen[row - option_table] = true;
+        return set_option(row, value, a, out, err);
+}
+
+static int unknown_verb(const char *word, struct error *err)
+{
+        const char *names[64];
+        size_t n = 0;
+        for (size_t i = 0; i < verb_count && n < ARRAY_SIZE(names); i++)
+                names[n++] = verb_table[i].name;
+        const char *near = nearest(word, names, n);
+        error_set(err, EINVAL, EXIT_USAGE, "there is no verb '%s'", word);
+        return near ? error_hint(err, "did you mean 'slipway %s'?", near) : error_hint(err, "slipway --help lists what there is");
+}
+
+/* What only shows once the verb is known: options it does not take, too few or too many arguments. */
+static int check_verb(const struct verb *v, const struct options *o, const bool *seen, struct error *err)
+{
+        if (o->help || o->version)
+                return 0;
+        for (size_t i = 0; i < option_count; i++)
+                if (seen[i] && !option_applies(&option_table[i], v)) {
+                        error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' takes no --%s", v->name, option_table[i].name);
+                        return error_hint(err, "slipway help %s lists what it takes", v->name);
+                }
+        if (o->args.n < (size_t)v->min_args) {
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' needs an argument: %s", v->name, v->args);
+                return error_hint(err, "slipway help %s explains", v->name);
+        }
+        if (v->max_args >= 0 && o->args.n > (size_t)v->max_args) {
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' does not take '%s'", v->name, o->args.v[v->max_args]);
+                return error_hint(err, "slipway help %s explains", v->name);
+        }
+        return 0;
+}
+
+int options_parse(int argc, char **argv, struct arena *a, struct options *out, const struct verb **verb, struct error *err)
+{
+        bool seen[ARRAY_SIZE(option_table)] = { false }, only_args = false;
+        *verb = NULL;
+        for (int i = 1; i < argc; i++) {
+                const char *arg = argv[i];
+                int r = 0;
+                if (!only_args && streq(arg, "--"))
+                        only_args = true;
+                else if (!only_args && arg[0] == '-' && arg[1])
+                        r = parse_option(argv, argc, &i, a, out, seen, err);
+                else if (*verb)
+                        list_add(a, &out->args, arg);
+                else if (!(*verb = verb_find(arg)))
+                        r = unknown_verb(arg, err);
+                if (r < 0)
+                        return r;
+        }
+        return *verb ? check_verb(*verb, out, seen, err) : 0;
+}
