@@ -1,0 +1,319 @@
+#include <fcntl.h>
+
+#include "pki/pki.h"
+
+struct pki *pki_new(void) { return xcalloc(1, sizeof(struct pki)); }
+
+void pki_free(struct pki *p)
+{
+        if (!p)
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(p->keygen); i++)
+                EVP_PKEY_CTX_free(p->keygen[i]);
+        for (int i = 0; i < CA_COUNT; i++)
+                issuer_release(&p->issuer[i]);
+        want_release(&p->want);
+        str_wipe_release(&p->file);
+        str_release(&p->der);
+        free(p);
+}
+
+static char *in_dir(const struct identity *id, const char *name) { return path_join(id->dir, name); }
+
+static int write_in(const struct identity *id, const char *name, const char *suffix, const char *text, struct error *err)
+{
+        char *path CLEANUP(free_p) = xasprintf("%s/%s%s", id->dir, name, suffix);
+        return store_write(path, text, strlen(text), FILE_SYNC, err);
+}
+
+static const char *const directories[] = { "pki", "pki/etcd", "nodes", "users" };
+enum { DIR_FIRST, DIR_FIRST_USED = 2 }; /* the latter two hold something only once the Identity is in use */
+
+static int make_directories(const struct identity *id, struct error *err)
+{
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++) {
+                char *path CLEANUP(free_p) = in_dir(id, directories[i]);
+                r = store_dir(path, err);
+                if (r == 0)
+                        store_sweep(path);
+        }
+        return r;
+}
+
+/* Files in the directories from `first` on. */
+static bool holds_files(const struct identity *id, size_t first)
+{
+        bool any = false;
+        for (size_t i = first; !any && i < ARRAY_SIZE(directories); i++) {
+                char *path CLEANUP(free_p) = in_dir(id, directories[i]);
+                any = store_has_files(path);
+        }
+        return any;
+}
+
+static int sa_public(struct identity *id, EVP_PKEY *k, struct error *err)
+{
+        struct str spki CLEANUP(str_release) = { 0 }, pem CLEANUP(str_release) = { 0 };
+        int r = key_spki(k, &spki, err);
+        if (r < 0)
+                return r;
+        pem_add(&pem, "PUBLIC KEY", spki.data, spki.len);
+        id->sa_pub = str_take(&pem);
+        return 0;
+}
+
+/* Tokens are signed at every request: RSA stays at 2048 bits. */
+static int sa_create(struct identity *id, enum key_algorithm a, struct error *err)
+{
+        EVP_PKEY *k CLEANUP(pkey_p) = NULL;
+        struct str pem CLEANUP(str_wipe_release) = { 0 };
+        a = a == KEY_RSA_4096 ? KEY_RSA_2048 : a;
+        int r = key_generate(id->pki, a, &k, err);
+        if (r == 0)
+                r = key_pem(k, a, &pem, err);
+        if (r == 0)
+                r = sa_public(id, k, err);
+        if (r == 0)
+                id->sa_key = str_take(&pem);
+        return r;
+}
+
+/* The public half is made from the private one, so it need not be believed. */
+static int sa_load(struct identity *id, struct error *err)
+{
+        char *path CLEANUP(free_p) = in_dir(id, "pki/sa.key");
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        int r = store_read(path, true, &text, err);
+        if (r < 0 && err->code)
+                return r;
+        EVP_PKEY *k CLEANUP(pkey_p) = r == 0 ? key_parse(str_span(&text)) : NULL;
+        if (!k) {
+                error_set(err, EINVAL, EXIT_STATE, "%s is %s", path, r < 0 ? "missing" : text.len ? "damaged: it holds no private key in PEM form" : "empty");
+                return error_hint(err, "restore it from a backup; service-account tokens of the cluster are signed with it");
+        }
+        id->sa_key = str_take(&text);
+        r = sa_public(id, k, err);
+        return r < 0 ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+}
+
+static int authorities_create(struct identity *id, const struct cluster *c, struct error *err)
+{
+        for (int ca = 0; ca < CA_COUNT; ca++) {
+                int r = own_ca_load(c, ca, id->now, &id->ca[ca], err);
+                if (r == -ENOENT && !err->code)
+                        r = authority_create(id->pki, ca, &c->certificates, id->now, &id->ca[ca], err);
+                if (r < 0)
+                        return r;
+        }
+        return authorities_distinct(id, EXIT_CONFIG, err);
+}
+
+static int authorities_write(struct identity *id, struct error *err)
+{
+        int r = 0;
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++) {
+                char *name CLEANUP(free_p) = xasprintf("pki/%s", ca_table[ca].path);
+                r = write_in(id, name, ".key", id->ca[ca].key, err);
+                if (r == 0)
+                        r = write_in(id, name, ".crt", id->ca[ca].bundle, err);
+        }
+        if (r == 0)
+                r = write_in(id, "pki/sa", ".key", id->sa_key, err);
+        return r < 0 ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+}
+
+/* Everything in memory first, then to disk between two marks: "creating" says that what is here was never used, identity.json, written last, that
+ * it is whole. A run that dies in between leaves the first without the second, and the next run starts again. */
+static int write_first(struct identity *id, const struct cluster *c, struct error *err)
+{
+        struct str json CLEANUP(str_wipe_release) = { 0 };
+        int r = write_in(id, "creating", "", "the first run has not finished; the next one starts again\n", err);
+        if (r == 0)
+                r = make_directories(id, err);
+        if (r == 0)
+                r = authorities_write(id, err);
+        secrets_text(id, c->name, &json);
+        return r < 0 ? r : write_in(id, "identity.json", "", str_text(&json), err);
+}
+
+static void unlink_in(const struct identity *id, const char *name)
+{
+        char *path CLEANUP(free_p) = in_dir(id, name);
+        unlink(path);
+}
+
+static int create(struct identity *id, const struct cluster *c, struct error *err)
+{
+        int r = authorities_create(id, c, err);
+        if (r == 0)
+                r = sa_create(id, c->certificates.algorithm, err);
+        if (r < 0)
+                return r;
+        secrets_create(id);
+        r = write_first(id, c, err);
+        if (r < 0) { /* a full disk: leave nothing half-made, and the mark goes last */
+                struct error ignored CLEANUP(error_release) = { 0 };
+                char *pki CLEANUP(free_p) = in_dir(id, "pki");
+                unlink_in(id, "identity.json");
+                if (dir_remove(pki, &ignored) < 0)
+                        return r;
+        }
+        unlink_in(id, "creating");
+        id->created = r == 0;
+        return r;
+}
+
+static int load(struct identity *id, const struct cluster *c, const char *json, struct error *err)
+{
+        int r = secrets_load(id, c->name, json, err);
+        if (r == 0)
+                r = make_directories(id, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++) {
+                r = authority_load(id->dir, ca, id->now, &id->ca[ca], err);
+                if (r == 0)
+                        r = own_ca_same(c, ca, &id->ca[ca], err);
+        }
+        if (r == 0)
+                r = authorities_distinct(id, EXIT_STATE, err);
+        return r < 0 ? r : sa_load(id, err);
+}
+
+static int load_or_create(struct identity *id, const struct cluster *c, struct error *err)
+{
+        char *json CLEANUP(free_p) = in_dir(id, "identity.json"), *creating CLEANUP(free_p) = in_dir(id, "creating");
+        bool unfinished = store_exists(creating);
+        if (store_exists(json)) {
+                if (unfinished)
+                        unlink(creating);
+                return load(id, c, json, err);
+        }
+        if (!holds_files(id, unfinished ? DIR_FIRST_USED : DIR_FIRST))
+                return create(id, c, err);
+        error_set(err, ENOENT, EXIT_STATE, "%s is missing, but %s holds keys and certificates of a cluster", json, id->dir);
+        return error_hint(err, "restore it from a backup, or move %s away to begin a new cluster", id->dir);
+}
+
+static int extra_leaves(struct identity *id, const struct cluster *c, struct error *err)
+{
+        int r = 0;
+        if (lb_wanted(c)) {
+                lb_want(c, &id->pki->want);
+                r = leaf_pair(id, "lb", &id->pki->want, &id->lb, err);
+        }
+        if (r == 0 && dex_wanted(c)) {
+                dex_want(c, &id->pki->want);
+                r = leaf_pair(id, "dex", &id->pki->want, &id->dex, err);
+        }
+        return r;
+}
+
+static int open_locked(struct identity *id, const struct cluster *c, struct error *err)
+{
+        char *lock CLEANUP(free_p) = in_dir(id, "lock");
+        int r = lock_take(lock, "slipway", &id->lock, err);
+        if (r < 0)
+                return r;
+        store_sweep(id->dir);
+        r = load_or_create(id, c, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
+                r = issuer_init(&id->pki->issuer[ca], id->ca[ca].x509, id->ca[ca].pkey, err);
+        return r < 0 ? r : extra_leaves(id, c, err);
+}
+
+int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+{
+        struct identity id = { .lock = -1, .now = now, .pki = pki_new() };
+        int r = names_check(c, err);
+        if (r == 0)
+                r = store_open(state, c->name, &id.dir, err);
+        if (r == 0)
+                r = open_locked(&id, c, err);
+        if (r < 0)
+                identity_release(&id);
+        else
+                *out = id;
+        return r;
+}
+
+int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err)
+{
+        const char *names[LEAF_COUNT] = { NULL };
+        *out = (struct node_identity){ 0 };
+        if (!n->ip[0].family)
+                return error_set(err, EADDRNOTAVAIL, EXIT_CONFIG, "node %s has no address yet, and its certificates must name it", n->name);
+        char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
+        struct leaf_file f = { .path = path, .text = id->pki->file };
+        int r = leaf_file_read(&f, err);
+        for (int l = 0; r == 0 && l < LEAF_COUNT; l++) {
+                names[l] = leaf_name(l);
+                if (!leaf_wanted(l, c, n))
+                        continue;
+                leaf_want(l, c, n, &id->pki->want);
+                r = leaf_file_get(&f, id, names[l], &id->pki->want, &out->leaf[l], err);
+        }
+        if (r == 0)
+                r = leaf_file_write(&f, id, names, out->leaf, LEAF_COUNT, err);
+        id->pki->file = f.text;
+        if (r < 0)
+                node_identity_release(out);
+        return r;
+}
+
+int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err)
+{
+        static const char *const name = "client";
+        char *path CLEANUP(free_p) = store_name(id->dir, "users", u->name);
+        struct leaf_file f = { .path = path, .text = id->pki->file };
+        *out = (struct leaf){ 0 };
+        user_want(c, u, &id->pki->want);
+        int r = leaf_file_read(&f, err);
+        if (r == 0)
+                r = leaf_file_get(&f, id, name, &id->pki->want, out, err);
+        if (r == 0)
+                r = leaf_file_write(&f, id, &name, out, 1, err);
+        id->pki->file = f.text;
+        if (r < 0)
+                leaf_release(out);
+        return r;
+}
+
+int identity_sync(struct identity *id, struct error *err)
+{
+        if (!id->pki->dirty)
+                return 0;
+        int fd CLEANUP(close_p) = open(id->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || syncfs(fd) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot bring %s onto the disk: %s", id->dir, strerror(errno));
+        id->pki->dirty = false;
+        return 0;
+}
+
+void leaf_release(struct leaf *l)
+{
+        free(l->cert);
+        l->cert = NULL;
+        secret_free(&l->key);
+}
+
+void node_identity_release(struct node_identity *n)
+{
+        for (int l = 0; l < LEAF_COUNT; l++)
+                leaf_release(&n->leaf[l]);
+}
+
+void identity_release(struct identity *id)
+{
+        for (int ca = 0; ca < CA_COUNT; ca++)
+                authority_release(&id->ca[ca]);
+        char **secrets[] = { &id->sa_key, &id->sa_pub, &id->prefix, &id->token_id, &id->token_secret, &id->certificate_key, &id->encryption_key,
+                &id->encryption_key_name, &id->vrrp_password };
+        for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+                secret_free(secrets[i]);
+        leaf_release(&id->lb);
+        leaf_release(&id->dex);
+        pki_free(id->pki);
+        free(id->dir);
+        close_p(&id->lock);
+        *id = (struct identity){ .lock = -1 };
+}

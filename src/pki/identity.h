@@ -1,0 +1,100 @@
+/* The Identity: authorities, keys, tokens and leaf certificates, made once and kept under STATE/NAME/ (0700, files 0600):
+ *
+ *   identity.json        tokens, encryption keys, prefix, VRRP password (secret)
+ *   pki/ca.crt .key      and etcd/ca, front-proxy-ca, sa.key/.pub (written with fsync: they cannot be made again)
+ *   pki/lb.crt .key      load balancer; pki/dex.crt .key: OIDC provider (when wanted)
+ *   nodes/NODE.pem       every leaf of one node, key and certificate one after the other, each under a "# leaf" line, and the file's digest
+ *   users/USER.pem       one user's, likewise
+ *   admin.pem            the admin's, for the person at the keyboard
+ *   lock
+ *   creating             only while the first run makes the above: what it finds beside it was never used and is made again
+ *
+ * A second run changes nothing. A leaf is issued again when what is wanted of it (names, issuer, algorithm) is no longer what it says, when it
+ * has expired or less than a third of its life is left, or when its file is damaged; an authority never is: a damaged one is refused with a sentence. */
+#ifndef SLIPWAY_IDENTITY_H
+#define SLIPWAY_IDENTITY_H
+
+#include <time.h>
+
+#include "config/cluster.h"
+
+enum ca_id { CA_CLUSTER, CA_ETCD, CA_FRONT_PROXY, CA_COUNT };
+
+/* Leaf certificates of a node. The table in leaf.c says CN, O, issuer, usage, names and which roles have it. */
+enum leaf_id {
+        LEAF_APISERVER,                /* control plane: pki/apiserver */
+        LEAF_APISERVER_KUBELET_CLIENT, /* pki/apiserver-kubelet-client */
+        LEAF_APISERVER_ETCD_CLIENT,    /* pki/apiserver-etcd-client */
+        LEAF_FRONT_PROXY_CLIENT,       /* pki/front-proxy-client */
+        LEAF_CONTROLLER_MANAGER,       /* controller-manager.conf */
+        LEAF_SCHEDULER,                /* scheduler.conf */
+        LEAF_ADMIN,                    /* admin.conf */
+        LEAF_SUPER_ADMIN,              /* super-admin.conf: the first control-plane node only */
+        LEAF_ETCD_SERVER,              /* etcd: pki/etcd/server */
+        LEAF_ETCD_PEER,                /* pki/etcd/peer */
+        LEAF_ETCD_HEALTHCHECK,         /* pki/etcd/healthcheck-client */
+        LEAF_KUBELET_CLIENT,           /* control plane and workers: kubelet.conf, system:node:NAME */
+        LEAF_KUBELET_SERVER,           /* the kubelet's own port */
+        LEAF_KUBE_PROXY,               /* system:kube-proxy */
+        LEAF_FLANNEL,                  /* the fabric's client, user slipway:flannel, where the fabric is flannel */
+        LEAF_COUNT
+};
+
+/* PEM texts; NULL where the node has no such leaf. `cert` holds intermediates behind the leaf when the authority is one. */
+struct leaf { char *cert, *key; };
+
+struct node_identity {
+        struct leaf leaf[LEAF_COUNT];
+};
+
+struct authority {
+        char *bundle;  /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
+        char *cert;    /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
+        char *key;     /* PEM */
+        char *chain;   /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
+        struct x509_st *x509;
+        struct evp_pkey_st *pkey;
+};
+
+struct identity {
+        char *dir; /* STATE/NAME */
+        int lock;
+        struct authority ca[CA_COUNT];
+        char *sa_key, *sa_pub;           /* PEM */
+        char *prefix;                    /* five random letters and digits: names things in clouds */
+        char *token_id, *token_secret;   /* bootstrap token */
+        char *certificate_key;           /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
+        char *encryption_key;            /* base64 of 32 bytes: --encryption-provider-config */
+        char *encryption_key_name;       /* "key1" */
+        char *vrrp_password;             /* eight letters and digits */
+        struct leaf lb, dex;             /* NULL texts where not wanted */
+        time_t now;
+        bool created;                    /* this run made it */
+        struct pki *pki;                 /* of this room alone: prepared issuers, buffers */
+};
+
+/* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"), holding its lock until identity_release.
+ * `now` is passed in so that tests own the clock. EXIT_STATE on a lock, damage or foreign owner; EXIT_CONFIG on an unfit own CA. */
+int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+/* The leaves of one node, from its file or issued now (and written). Free with node_identity_release: 10,000 nodes are done one by one.
+ * node->ip[0] must be set. */
+int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err);
+int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err);
+/* Makes durable what was written since open (one syncfs): call once after many identity_node. */
+int identity_sync(struct identity *id, struct error *err);
+void node_identity_release(struct node_identity *n);
+void leaf_release(struct leaf *l);
+void identity_release(struct identity *id);
+
+/* A kubeconfig for one leaf, or with a key on disk (client_pem: path used for both, no data embedded). */
+struct kubeconfig {
+        const char *cluster, *user, *server; /* server: https://host:port */
+        const char *ca;                      /* PEM bundle */
+        const struct leaf *leaf;             /* embedded, or NULL */
+        const char *client_pem;              /* path, or NULL */
+};
+void kubeconfig_text(const struct kubeconfig *k, struct str *out);
+/* admin and every user as one file of several contexts, for the person at the keyboard: server is the cluster's endpoint. */
+int identity_kubeconfig(struct identity *id, const struct cluster *c, struct str *out, struct error *err);
+
+#endif
