@@ -1,0 +1,77 @@
+#include "artifact/catalogue.h"
+#include "config/minors.h"
+
+/* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest that run with that minor. */
+struct row {
+        unsigned minor;
+        const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel, *flannel_cni;
+        const char *coredns, *pause, *haproxy, *keepalived;
+};
+
+/* clang-format off */
+static const struct row rows[] = {
+        { 34, "3.6.16", "2.4.2", "1.34.5", "2.1.13", "1.5.2", "1.29.1", "1.34.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20" },
+        { 35, "3.6.16", "2.4.2", "1.35.0", "2.1.13", "1.5.2", "1.29.1", "1.35.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20" },
+        { 36, "3.6.16", "2.4.2", "1.36.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.2", "3.2.4-alpine", "2.0.20" },
+};
+/* clang-format on */
+_Static_assert(ARRAY_SIZE(rows) == KUBERNETES_NEWEST_MINOR - KUBERNETES_OLDEST_MINOR + 1, "a row for each minor the rules let through");
+
+const char *catalogue_minors(void) { return KUBERNETES_MINORS; }
+
+const char *catalogue_newest(void) { return KUBERNETES_NEWEST; }
+
+static void set_programs(struct artifact *out, const struct row *r, const char *kubernetes)
+{
+        const struct artifact table[ART_COUNT] = {
+                [ART_KUBELET] = { "kubelet", kubernetes },
+                [ART_KUBE_PROXY] = { "kube-proxy", kubernetes },
+                [ART_KUBEADM] = { "kubeadm", kubernetes },
+                [ART_KUBECTL] = { "kubectl", kubernetes },
+                [ART_ETCD] = { "etcd", r->etcd },
+                [ART_ETCDCTL] = { "etcdctl", r->etcd },
+                [ART_ETCDUTL] = { "etcdutl", r->etcd },
+                [ART_CONTAINERD] = { "containerd", r->containerd },
+                [ART_CONTAINERD_SHIM] = { "containerd-shim-runc-v2", r->containerd },
+                [ART_CTR] = { "ctr", r->containerd },
+                [ART_CRIO] = { "crio", r->crio },
+                [ART_CONMON] = { "conmon", r->conmon },
+                [ART_RUNC] = { "runc", r->runc },
+                [ART_CRUN] = { "crun", r->crun },
+                [ART_CRICTL] = { "crictl", r->crictl },
+                [ART_CNI_PLUGINS] = { "cni-plugins", r->cni },
+                [ART_FLANNELD] = { "flanneld", r->flannel },
+                [ART_FLANNEL_CNI] = { "flannel", r->flannel_cni },
+        };
+        memcpy(out, table, sizeof(table));
+}
+
+static void set_images(struct arena *a, struct image *out, const struct row *r, const char *kubernetes)
+{
+        const struct {
+                const char *repository, *tag;
+        } table[IMG_COUNT] = {
+                [IMG_APISERVER] = { "registry.k8s.io/kube-apiserver:v", kubernetes },
+                [IMG_CONTROLLER_MANAGER] = { "registry.k8s.io/kube-controller-manager:v", kubernetes },
+                [IMG_SCHEDULER] = { "registry.k8s.io/kube-scheduler:v", kubernetes },
+                [IMG_COREDNS] = { "registry.k8s.io/coredns/coredns:v", r->coredns },
+                [IMG_PAUSE] = { "registry.k8s.io/pause:", r->pause },
+                [IMG_HAPROXY] = { "docker.io/library/haproxy:", r->haproxy },
+                [IMG_KEEPALIVED] = { "docker.io/osixia/keepalived:", r->keepalived },
+        };
+        for (size_t i = 0; i < IMG_COUNT; i++)
+                out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);
+}
+
+bool catalogue_for(struct arena *a, const struct version *kubernetes, struct catalogue *out)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                if (kubernetes->major != 1 || kubernetes->minor != rows[i].minor)
+                        continue;
+                const char *text = arena_printf(a, "%u.%u.%u", kubernetes->major, kubernetes->minor, kubernetes->patch);
+                set_programs(out->artifacts, &rows[i], text);
+                set_images(a, out->images, &rows[i], text);
+                return true;
+        }
+        return false;
+}

@@ -1,0 +1,354 @@
+/* The Cluster: cluster.yaml, parsed, defaulted and validated. Every struct that the file can hold begins with `src`, the place it
+ * was read from (NULL when it was not written); tree_get(x->src, "field") is the place of one field. schema.c has the
+ * table that fills these, and says what each field means. Strings are never NULL unless said; they live in the arena. */
+#ifndef SLIPWAY_CLUSTER_H
+#define SLIPWAY_CLUSTER_H
+
+#include "base/arena.h"
+#include "base/ip.h"
+#include "base/tree.h"
+
+struct version {
+        unsigned major, minor, patch;
+        const char *text; /* "1.36.3", no v */
+};
+
+struct strings { size_t n; const char **v; };
+struct cidrs { size_t n; struct cidr *v; };
+struct ips { size_t n; struct ip *v; };
+struct pair { const char *key, *value; };
+struct pairs { size_t n; struct pair *v; };           /* in file order */
+struct amount { long value; bool percent; };          /* 2 or 20% */
+struct taint { const char *key, *value, *effect; };
+struct taints { size_t n; struct taint *v; };
+
+enum role { ROLE_CONTROL_PLANE = 1, ROLE_ETCD = 2, ROLE_WORKER = 4 };
+
+struct disk {
+        const struct tree *src;
+        const char *device, *filesystem, *mount;
+        struct strings options; /* mount options */
+};
+struct disks { size_t n; struct disk *v; };
+
+struct volume { /* a disk the provider makes */
+        const struct tree *src;
+        int64_t size; /* bytes */
+        const char *type, *device, *filesystem, *mount; /* device: NULL lets the provider's order decide */
+};
+struct volumes { size_t n; struct volume *v; };
+
+struct machine_shape { /* provider local */
+        const struct tree *src;
+        long cpus;
+        int64_t memory, disk; /* bytes, 0: not limited */
+};
+
+struct host {
+        const struct tree *src;
+        const char *name;    /* NULL: from the address */
+        const char *address; /* where ssh goes: a name or an address */
+        struct ips ip;       /* what the cluster uses; empty: the address, if it is one */
+        const char *user;    /* NULL: the provider's */
+        long port;           /* 0: the provider's */
+        struct pairs labels;
+        struct taints taints;
+};
+struct hosts { size_t n; struct host *v; };
+
+struct kubelet_options {
+        const struct tree *src;
+        struct pairs system_reserved, kube_reserved, eviction_hard;
+        long max_pods;
+        struct pairs flags;
+        const struct tree *config; /* free-form KubeletConfiguration fields laid over ours, or NULL */
+};
+
+struct pool {
+        const struct tree *src;
+        const char *name;
+        unsigned roles; /* enum role bits */
+        long count;     /* -1: not given */
+        struct hosts hosts;
+        const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL: debian */
+        struct pairs labels, annotations;
+        struct taints taints;
+        struct disks disks;
+        struct volumes volumes;
+        struct machine_shape machine;
+        const char *flavor, *instance_type, *image; /* NULL: the provider's */
+        struct strings zones;
+        bool floating_ip;
+        struct kubelet_options kubelet; /* over the cluster's */
+};
+struct pools { size_t n; struct pool *v; };
+
+enum provider_kind { PROVIDER_LOCAL, PROVIDER_SSH, PROVIDER_OPENSTACK, PROVIDER_AWS };
+enum user_data { USER_DATA_CLOUD_INIT, USER_DATA_IGNITION };
+
+struct provider_local {
+        const struct tree *src;
+        struct cidr network; /* the machines' addresses; .1 is this computer */
+        const char *release; /* Debian release of the machines */
+};
+struct provider_ssh {
+        const struct tree *src;
+        const char *user, *key, *bastion; /* key, bastion: may be NULL */
+        long port;
+        struct strings options; /* ssh -o words */
+        bool sudo;
+};
+struct provider_openstack {
+        const struct tree *src;
+        const char *cloud, *region, *network, *subnet, *external_network, *image, *user, *keypair; /* region, subnet, external_network, keypair: may be NULL */
+        enum user_data user_data;
+        int load_balancer; /* enum os_lb */
+        struct strings security_groups; /* "managed" or names */
+        struct strings zones;
+        struct pairs metadata;
+        const char *bastion;
+};
+enum os_lb { OS_LB_OCTAVIA, OS_LB_VIP, OS_LB_NONE };
+struct aws_vpc { const struct tree *src; struct cidr cidr; const char *id; struct strings subnets; };
+struct aws_dns { const struct tree *src; const char *zone; bool private; };
+struct provider_aws {
+        const struct tree *src;
+        const char *profile, *region, *image, *user, *keypair, *instance_profile; /* profile, keypair, instance_profile: may be NULL */
+        struct strings zones;
+        struct aws_vpc vpc;
+        enum user_data user_data;
+        int load_balancer; /* enum aws_lb */
+        struct aws_dns dns;
+        struct strings security_groups;
+        struct pairs tags;
+        const char *bastion;
+};
+enum aws_lb { AWS_LB_NLB, AWS_LB_NONE };
+struct provider {
+        const struct tree *src;
+        enum provider_kind kind;
+        struct provider_local local;
+        struct provider_ssh ssh;
+        struct provider_openstack openstack;
+        struct provider_aws aws;
+};
+
+struct api {
+        const struct tree *src;
+        const char *vip;                   /* an address, or NULL */
+        const char *vip_interface;         /* NULL: the interface that holds the node's address */
+        long virtual_router_id;            /* 0: from the VIP */
+        struct strings names;              /* further names and addresses in the certificate */
+        const char *load_balancer;         /* host or host:port in front of the API servers, or NULL */
+        long port;                         /* 6443 */
+        long local_port;                   /* of the balancer on every node's loopback */
+};
+
+enum fabric_kind { FABRIC_FLANNEL, FABRIC_NONE, FABRIC_CUSTOM };
+struct fabric {
+        const struct tree *src;
+        enum fabric_kind kind;
+        int backend;                 /* enum flannel_backend */
+        long mtu;                    /* 0: found out */
+        const char *interface;       /* NULL: found out */
+        struct strings manifests;    /* custom */
+};
+enum flannel_backend { FLANNEL_VXLAN, FLANNEL_HOST_GW, FLANNEL_WIREGUARD };
+enum proxy_mode { PROXY_IPTABLES, PROXY_NFTABLES, PROXY_IPVS, PROXY_NONE };
+struct network {
+        const struct tree *src;
+        struct cidrs pods, services; /* one, or one of each family */
+        long node_mask, node_mask6;  /* bits of a node's pod range */
+        const char *domain;
+        const char *dns;             /* the DNS service's address; NULL: the tenth of services */
+        struct strings dns_upstream; /* empty: the node's */
+        struct cidrs hosts;          /* the hosts' network, for checks; may be empty */
+        struct fabric fabric;
+        int proxy_mode; /* enum proxy_mode */
+};
+
+enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };
+enum oci_kind { OCI_RUNC, OCI_CRUN };
+struct runtime {
+        const struct tree *src;
+        enum runtime_kind kind;
+        enum oci_kind oci;
+        const char *data_dir; /* NULL: the runtime's own */
+        const char *pause;    /* image; NULL: the catalogue's */
+};
+
+enum artifact_source { ARTIFACT_AUTO, ARTIFACT_BUNDLE, ARTIFACT_MIRROR, ARTIFACT_UPSTREAM, ARTIFACT_BUILD };
+struct artifacts {
+        const struct tree *src;
+        enum artifact_source source;
+        const char *bundle, *mirror; /* directory, URL; may be NULL */
+};
+
+struct registry {
+        const struct tree *src;
+        const char *mirror; /* host[:port][/path] for every registry, or NULL */
+        struct pairs mirrors; /* one registry each: docker.io: mirror.example.net */
+        bool insecure;      /* plain HTTP, or a certificate nobody signed */
+        const char *ca_file, *username, *password_file; /* may be NULL */
+        const char *ca_pem, *password;   /* read from the files by cluster_load; may be NULL */
+};
+
+struct proxies {
+        const struct tree *src;
+        const char *http, *https; /* may be NULL */
+        struct strings no_proxy;  /* what the user added; node addresses, services and pods are added by the rendering */
+};
+
+struct user { const struct tree *src; const char *name; struct strings groups; bool admin; int64_t lifetime; /* seconds; 0: certificates.lifetime */ };
+struct users { size_t n; struct user *v; };
+struct oidc {
+        const struct tree *src;
+        const char *issuer, *client_id; /* issuer: NULL when OIDC is off */
+        const char *username_claim, *username_prefix, *groups_claim, *groups_prefix; /* prefixes may be NULL */
+        const char *ca_file, *ca_pem;   /* may be NULL */
+        struct pairs required_claims;
+        struct strings signing_algs;
+};
+struct auth { const struct tree *src; struct users users; struct oidc oidc; };
+
+enum key_algorithm { KEY_ECDSA_P256, KEY_ECDSA_P384, KEY_RSA_2048, KEY_RSA_4096 };
+struct own_ca { const struct tree *src; const char *certificate, *key; /* paths; both NULL: made by us */ };
+struct certificates {
+        const struct tree *src;
+        enum key_algorithm algorithm;
+        int64_t ca_lifetime, lifetime; /* seconds */
+        struct own_ca ca, etcd_ca, front_proxy_ca;
+};
+
+enum encryption_provider { ENCRYPTION_NONE, ENCRYPTION_SECRETBOX, ENCRYPTION_AESCBC, ENCRYPTION_AESGCM };
+struct encryption { const struct tree *src; enum encryption_provider provider; struct strings resources; };
+
+enum audit_level { AUDIT_NONE, AUDIT_METADATA, AUDIT_REQUEST, AUDIT_REQUEST_RESPONSE };
+struct audit {
+        const struct tree *src;
+        enum audit_level level;
+        const char *policy_file, *policy; /* own policy and its text; may be NULL */
+        const char *path;
+        long max_age, max_backups, max_size; /* days, files, MiB */
+};
+
+struct admission {
+        const struct tree *src;
+        struct strings enable, disable;
+        int pod_security;          /* enum pod_security: the default level of namespaces without a label */
+        const char *config_file, *config; /* own AdmissionConfiguration and its text; may be NULL */
+};
+enum pod_security { POD_SECURITY_PRIVILEGED, POD_SECURITY_BASELINE, POD_SECURITY_RESTRICTED };
+
+struct component { const struct tree *src; struct pairs flags; };
+struct components {
+        const struct tree *src;
+        struct component apiserver, controller_manager, scheduler, kube_proxy, etcd;
+        struct kubelet_options kubelet;
+};
+
+struct etcd_snapshots { const struct tree *src; int64_t every; long keep; const char *copy_to; /* may be NULL */ };
+struct etcd_options {
+        const struct tree *src;
+        const char *data_dir;
+        int64_t quota; /* bytes */
+        int64_t heartbeat, election; /* milliseconds */
+        struct etcd_snapshots snapshots;
+};
+
+enum update_strategy { UPDATE_OFF, UPDATE_REBOOT };
+struct os_updates { const struct tree *src; enum update_strategy strategy; const char *group, *server, *window_start, *window_length; /* server, window: may be NULL */ };
+struct os_options {
+        const struct tree *src;
+        struct os_updates updates;
+        struct pairs sysctls;
+        struct strings modules, packages, authorized_keys;
+        struct strings ntp;
+};
+
+struct upgrade { const struct tree *src; struct amount workers_at_once; int64_t drain_timeout; };
+struct heal { const struct tree *src; bool enabled; int64_t unhealthy_after, startup_timeout; struct amount max_at_once; };
+
+struct repository { const struct tree *src; const char *name, *url; };
+struct repositories { size_t n; struct repository *v; };
+struct chart { const struct tree *src; const char *name, *chart, *version, *namespace; const struct tree *values; const char *values_file; int64_t timeout; };
+struct charts { size_t n; struct chart *v; };
+struct dex { const struct tree *src; const char *host; long port; const struct tree *connectors; };
+struct services {
+        const struct tree *src;
+        struct strings namespaces, manifests;
+        struct repositories repositories;
+        struct charts charts;
+        struct dex dex; /* dex.host NULL: no identity provider */
+};
+
+/* One machine to be, made from pools by cluster_load: in file order, names and indexes stable. */
+struct node {
+        const struct pool *pool;
+        const struct host *host; /* NULL for machines a provider makes */
+        const char *name;
+        const char *address;     /* where ssh goes; NULL until the machine exists */
+        struct ip ip[2];         /* what the cluster uses; ip[0].family 0 until known; [1] is the other family in dual-stack */
+        unsigned index;          /* within the pool, from 1 */
+};
+
+struct cluster {
+        const struct tree *src; /* the spec */
+        struct arena *arena;
+        const char *name;
+        const char *dir; /* of the last file: relative paths in it start here */
+        struct version kubernetes;
+        struct provider provider;
+        struct api api;
+        struct network network;
+        struct pools pools;
+        struct runtime runtime;
+        struct artifacts artifacts;
+        struct registry registry;
+        struct proxies proxy;
+        struct auth auth;
+        struct certificates certificates;
+        struct encryption encryption;
+        struct audit audit;
+        struct admission admission;
+        struct pairs feature_gates; /* values "true" or "false" */
+        struct components components;
+        struct etcd_options etcd;
+        struct os_options os;
+        struct upgrade upgrade;
+        struct heal heal;
+        struct services services;
+
+        size_t node_count;
+        struct node *nodes;
+        const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
+};
+
+struct problems;
+
+/* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
+ * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */
+int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *problems, struct error *err);
+
+/* The middle of cluster_load, without a disk: one merged document into a Cluster, whatever is wrong with it (never NULL). cluster_expand and
+ * cluster_rules come after it. */
+struct cluster *cluster_decode(struct arena *a, const struct tree *document, struct problems *problems);
+/* A path as it is on this computer: ~ is the user's home, and what is relative starts beside the file that `at` was written in. */
+const char *cluster_path(struct arena *a, const struct tree *at, const char *path);
+
+/* Makes cluster_node fast; cluster_load has done it. */
+void cluster_index(struct cluster *c);
+/* Looks a node up by name; NULL when there is none. */
+const struct node *cluster_node(const struct cluster *c, const char *name);
+/* Nodes with any of the roles, for loops: for (i = 0; (n = cluster_next(c, ROLE_ETCD, &i));) */
+const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i);
+size_t cluster_count(const struct cluster *c, unsigned roles);
+/* The endpoint clients use: load balancer, VIP, first name, or the first control-plane node. NULL host while that has no address. */
+const char *cluster_endpoint_host(const struct cluster *c); /* not bracketed */
+long cluster_endpoint_port(const struct cluster *c);
+/* The DNS service's address(es): network.dns, or the tenth address of each service range. */
+size_t cluster_dns(const struct cluster *c, struct ip out[2]);
+int version_compare(const struct version *a, const struct version *b);
+bool version_parse(const char *s, struct version *out); /* text is left NULL */
+
+#endif

@@ -1,0 +1,48 @@
+/* etcd's own settings, and the policies of upgrades and healing. */
+#include "config/rules.h"
+
+#define GIB ((int64_t)1 << 30)
+
+static void etcd(const struct cluster *c, struct problems *p)
+{
+        const struct etcd_options *e = &c->etcd;
+        if (e->heartbeat && e->election && e->election < 5 * e->heartbeat)
+                rule_error(p, c, rule_find(c, "etcd.election") ? "etcd.election" : "etcd.heartbeat",
+                        arena_printf(p->arena, "set etcd.election: %" PRId64 "ms, ten heartbeats", 10 * e->heartbeat),
+                        "etcd wants at least five heartbeats (%" PRId64 "ms) before an election, got %" PRId64 "ms", 5 * e->heartbeat, e->election);
+        if (e->quota > 8 * GIB)
+                rule_warn(p, c, "etcd.quota", "use 8GiB", "etcd is not tested above 8GiB: its members start and catch up slowly");
+        else if (e->quota && e->quota < 2 * GIB)
+                rule_warn(p, c, "etcd.quota", "use 2GiB to 8GiB", "etcd stops taking writes when it is full, and less than 2GiB is soon full");
+        if (e->data_dir && (has_prefix(e->data_dir, "/etc") || has_prefix(e->data_dir, "/usr") || has_prefix(e->data_dir, "/run") ||
+                                   has_prefix(e->data_dir, "/tmp") || streq(e->data_dir, "/")))
+                rule_error(p, c, "etcd.dataDir", "use /var/lib/etcd, on a disk of its own if you like", "%s is no place for the cluster's state", e->data_dir);
+        if (e->snapshots.src && !e->snapshots.keep && tree_get(e->snapshots.src, "copyTo"))
+                rule_error(p, c, "etcd.snapshots.copyTo", "keep at least 1", "no snapshot is taken: keep is 0");
+}
+
+static void amount(const struct cluster *c, const char *path, const struct amount *a, struct problems *p)
+{
+        if (!rule_find(c, path) || rule_spoiled(p, path))
+                return;
+        if (a->percent && a->value > 100)
+                rule_error(p, c, path, "use 100% for all of them", "there are no more than 100%% of the nodes, got %ld%%", a->value);
+        else if (a->percent && a->value == 100)
+                rule_warn(p, c, path, "use a smaller share, such as 20%", "all nodes at once leaves nowhere for pods to go");
+}
+
+static void policies(const struct cluster *c, struct problems *p)
+{
+        const struct heal *h = &c->heal;
+        amount(c, "upgrade.workersAtOnce", &c->upgrade.workers_at_once, p);
+        amount(c, "heal.maxAtOnce", &h->max_at_once, p);
+        if (h->enabled && h->unhealthy_after && h->unhealthy_after < 60)
+                rule_warn(p, c, "heal.unhealthyAfter", "use 5m",
+                        "Kubernetes itself waits about a minute before it calls a silent node not Ready, so a reboot would already cost the machine");
+}
+
+void rules_etcd(struct cluster *c, struct problems *p)
+{
+        etcd(c, p);
+        policies(c, p);
+}
