@@ -1,0 +1,104 @@
+/* Questions to a Cluster. */
+#include "config/cluster.h"
+#include "config/scalar.h"
+
+bool version_parse(const char *s, struct version *out)
+{
+        unsigned v[3];
+        s += *s == 'v';
+        for (int i = 0; i < 3; i++) {
+                size_t len = strspn(s, "0123456789");
+                if (!len || len > 5 || (len > 1 && *s == '0') || s[len] != (i < 2 ? '.' : 0))
+                        return false;
+                v[i] = (unsigned)strtoul(s, NULL, 10);
+                s += len + 1;
+        }
+        *out = (struct version){ v[0], v[1], v[2], NULL };
+        return true;
+}
+
+int version_compare(const struct version *a, const struct version *b)
+{
+        if (a->major != b->major)
+                return a->major < b->major ? -1 : 1;
+        if (a->minor != b->minor)
+                return a->minor < b->minor ? -1 : 1;
+        return a->patch < b->patch ? -1 : a->patch > b->patch;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp((*(const struct node *const *)a)->name, (*(const struct node *const *)b)->name); }
+
+void cluster_index(struct cluster *c)
+{
+        c->by_name = arena_array(c->arena, const struct node *, c->node_count);
+        for (size_t i = 0; i < c->node_count; i++)
+                c->by_name[i] = &c->nodes[i];
+        qsort(c->by_name, c->node_count, sizeof(*c->by_name), by_name);
+}
+
+const struct node *cluster_node(const struct cluster *c, const char *name)
+{
+        if (c->by_name) {
+                const struct node key = { .name = name }, *k = &key;
+                const struct node **found = c->node_count ? bsearch(&k, c->by_name, c->node_count, sizeof(*c->by_name), by_name) : NULL;
+                return found ? *found : NULL;
+        }
+        for (size_t i = 0; i < c->node_count; i++)
+                if (streq(c->nodes[i].name, name))
+                        return &c->nodes[i];
+        return NULL;
+}
+
+const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i)
+{
+        while (*i < c->node_count) {
+                const struct node *n = &c->nodes[(*i)++];
+                if (n->pool->roles & roles)
+                        return n;
+        }
+        return NULL;
+}
+
+size_t cluster_count(const struct cluster *c, unsigned roles)
+{
+        size_t i = 0, n = 0;
+        while (cluster_next(c, roles, &i))
+                n++;
+        return n;
+}
+
+const char *cluster_endpoint_host(const struct cluster *c)
+{
+        char host[HOST_MAX], buf[IP_TEXT];
+        long port;
+        size_t i = 0;
+        if (c->api.load_balancer && hostport_split(c->api.load_balancer, host, &port))
+                return arena_strdup(c->arena, host);
+        if (c->api.vip)
+                return c->api.vip;
+        if (c->api.names.n)
+                return c->api.names.v[0];
+        const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
+        if (n && n->ip[0].family)
+                return arena_strdup(c->arena, ip_format(&n->ip[0], buf));
+        return n ? n->address : NULL;
+}
+
+long cluster_endpoint_port(const struct cluster *c)
+{
+        char host[HOST_MAX];
+        long port = 0;
+        if (c->api.load_balancer && hostport_split(c->api.load_balancer, host, &port) && port)
+                return port;
+        return c->api.port;
+}
+
+size_t cluster_dns(const struct cluster *c, struct ip out[2])
+{
+        size_t n = 0;
+        if (c->network.dns)
+                return ip_parse(c->network.dns, &out[0]);
+        for (size_t i = 0; i < c->network.services.n && n < 2; i++)
+                n += cidr_nth(&c->network.services.v[i], 10, &out[n]);
+        return n;
+}

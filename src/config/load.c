@@ -1,0 +1,206 @@
+/* Files into a Cluster: read, merge, decode, read the texts that paths name, expand, check. */
+#include <pwd.h>
+
+#include "base/file.h"
+#include "config/schema.h"
+#include "config/scalar.h"
+
+#define NAME_MAX_LENGTH 40 /* of a cluster: machine and file names are made from it */
+#define TEXT_MAX        ((size_t)1 << 20)
+
+/* The Kubernetes object around the spec. */
+struct metadata {
+        const struct tree *src;
+        const char *name;
+        struct pairs labels, annotations;
+        const struct tree *ignored;
+};
+struct object {
+        const struct tree *src;
+        const char *version, *kind;
+        struct metadata metadata;
+        struct cluster cluster;
+        const struct tree *ignored;
+};
+
+static const char *const versions[] = { "slipway.dev/v1alpha1", NULL };
+static const char *const kinds[] = { "Cluster", NULL };
+
+/* What the API server adds to an object is no mistake in a file. */
+#define IGNORED(type, field)                                    \
+        {                                                       \
+                field, T_ANY, 0, offsetof(struct type, ignored) \
+        }
+static const struct field metadata_fields[] = {
+        { "name", T_NAME, F_REQUIRED, offsetof(struct metadata, name), .example = "demo" },
+        { "labels", T_LABELS, 0, offsetof(struct metadata, labels) },
+        { "annotations", T_PAIRS, 0, offsetof(struct metadata, annotations) },
+        IGNORED(metadata, "namespace"),
+        IGNORED(metadata, "creationTimestamp"),
+        IGNORED(metadata, "deletionGracePeriodSeconds"),
+        IGNORED(metadata, "deletionTimestamp"),
+        IGNORED(metadata, "finalizers"),
+        IGNORED(metadata, "generation"),
+        IGNORED(metadata, "managedFields"),
+        IGNORED(metadata, "ownerReferences"),
+        IGNORED(metadata, "resourceVersion"),
+        IGNORED(metadata, "selfLink"),
+        IGNORED(metadata, "uid"),
+};
+static const struct schema metadata_schema = {
+        .name = "metadata", .fields = metadata_fields, .count = ARRAY_SIZE(metadata_fields), .size = sizeof(struct metadata)
+};
+
+static const struct field object_fields[] = {
+        { "apiVersion", T_STRING, F_REQUIRED, offsetof(struct object, version), .names = versions, .example = "slipway.dev/v1alpha1" },
+        { "kind", T_STRING, F_REQUIRED, offsetof(struct object, kind), .names = kinds, .example = "Cluster" },
+        { "metadata", T_STRUCT, F_REQUIRED, offsetof(struct object, metadata), .sub = &metadata_schema, .example = "{name: demo}" },
+        { "spec", T_STRUCT, F_REQUIRED, offsetof(struct object, cluster), .sub = &cluster_schema },
+        IGNORED(object, "status"),
+};
+static const struct schema object_schema = { .name = "object", .fields = object_fields, .count = ARRAY_SIZE(object_fields), .size = sizeof(struct object) };
+
+/* The one that is written, local when none is. */
+static enum provider_kind provider_kind(const struct provider *p)
+{
+        static const char *const names[] = { [PROVIDER_LOCAL] = "local", [PROVIDER_SSH] = "ssh", [PROVIDER_OPENSTACK] = "openstack", [PROVIDER_AWS] = "aws" };
+        tree_each (c, p->src)
+                for (size_t i = 0; p->src->kind == TREE_MAP && i < ARRAY_SIZE(names); i++)
+                        if (streq(c->key, names[i]))
+                                return (enum provider_kind)i;
+        return PROVIDER_LOCAL;
+}
+
+struct cluster *cluster_decode(struct arena *a, const struct tree *document, struct problems *p)
+{
+        struct object *o = arena_new(a, struct object);
+        struct cluster *c = &o->cluster;
+        const struct tree *spec = tree_get(document, "spec");
+        p->root = spec ? spec : document;
+        schema_decode(&object_schema, document, o, a, p);
+        c->arena = a;
+        c->name = o->metadata.name;
+        c->dir = ".";
+        c->provider.kind = provider_kind(&c->provider);
+        if (strlen(c->name) > NAME_MAX_LENGTH)
+                problem_add(p, o->metadata.src, "name", "machines and files are named after it: choose a shorter one",
+                        "a cluster's name has at most %d characters, got %zu", NAME_MAX_LENGTH, strlen(c->name));
+        return c;
+}
+
+static const char *dir_of(struct arena *a, const char *file)
+{
+        const char *slash = strrchr(file, '/');
+        return !slash ? "." : arena_strndup(a, file, slash == file ? 1 : (size_t)(slash - file));
+}
+
+const char *cluster_path(struct arena *a, const struct tree *at, const char *path)
+{
+        if (*path == '~' && (path[1] == '/' || !path[1])) {
+                const char *home = getenv("HOME");
+                const struct passwd *pw = home && *home ? NULL : getpwuid(getuid());
+                return arena_printf(a, "%s%s", pw ? pw->pw_dir : home ? home : "", path + 1);
+        }
+        const char *dir = *path != '/' && at && at->file ? dir_of(a, at->file->name) : ".";
+        return *path == '/' || streq(dir, ".") ? path : arena_printf(a, "%s%s%s", dir, has_suffix(dir, "/") ? "" : "/", path);
+}
+
+/* What a file that a field names must hold: NULL, or what is wrong with it. */
+static const char *pem_fault(struct str *s) { return strstr(str_text(s), "-----BEGIN CERTIFICATE-----") ? NULL : "it holds no PEM certificate"; }
+
+static const char *password_fault(struct str *s)
+{
+        uint32_t cp;
+        while (s->len && strchr("\r\n", s->data[s->len - 1])) /* editors end files with a line break */
+                str_truncate(s, s->len - 1);
+        return !s->len ? "it is empty" : control_in(str_text(s), &cp) ? "a password is one line without control characters" : NULL;
+}
+
+static const char *document_fault(struct str *s)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        struct tree *t;
+        return tree_parse(&a, "", str_text(s), s->len, &t, &err) < 0 ? "it is not one YAML document" : t->kind != TREE_MAP ? "it is not a YAML map" : NULL;
+}
+
+static void read_text(struct cluster *c, struct problems *p, const struct tree *src, const char *field, const char *path, const char *(*fault)(struct str *),
+        const char **out)
+{
+        struct str s CLEANUP(str_wipe_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct tree *at = tree_get(src, field);
+        if (!path || !*path)
+                return;
+        const char *real = cluster_path(c->arena, at, path), *why;
+        if (file_read(real, TEXT_MAX, &s, &err) < 0)
+                problem_add(p, src, field, "the path starts beside the file that names it", "%s", err.message);
+        else if (strlen(str_text(&s)) != s.len)
+                problem_add(p, src, field, NULL, "%s is not a text: it holds a NUL byte", real);
+        else if ((why = fault(&s)))
+                problem_add(p, src, field, NULL, "%s cannot be used: %s", real, why);
+        else
+                *out = arena_strdup(c->arena, str_text(&s));
+}
+
+static void read_texts(struct cluster *c, struct problems *p)
+{
+        read_text(c, p, c->registry.src, "caFile", c->registry.ca_file, pem_fault, &c->registry.ca_pem);
+        read_text(c, p, c->registry.src, "passwordFile", c->registry.password_file, password_fault, &c->registry.password);
+        read_text(c, p, c->auth.oidc.src, "caFile", c->auth.oidc.ca_file, pem_fault, &c->auth.oidc.ca_pem);
+        read_text(c, p, c->audit.src, "policyFile", c->audit.policy_file, document_fault, &c->audit.policy);
+        read_text(c, p, c->admission.src, "configFile", c->admission.config_file, document_fault, &c->admission.config);
+}
+
+/* Every file is read and parsed even when an earlier one is broken: all their problems at once. */
+static int read_files(struct arena *a, const char *const *files, size_t n, struct tree **out, struct problems *p, struct error *err)
+{
+        struct tree *merged = NULL;
+        for (size_t i = 0; i < n; i++) {
+                struct error syntax CLEANUP(error_release) = { 0 };
+                struct tree_file *file;
+                struct tree *t = NULL, *at = arena_new(a, struct tree);
+                int r = tree_file_read(a, files[i], &file, err);
+                if (r < 0)
+                        return r;
+                file->order = (unsigned)i;
+                if (tree_parse_file(a, file, &t, at, &syntax) < 0)
+                        problem_add(p, at, NULL, syntax.hint, "%s", syntax.message);
+                else if (t->kind != TREE_MAP)
+                        problem_add(p, t, NULL, "`slipway init` writes a file to begin with", "a map with apiVersion, kind, metadata and spec is wanted");
+                else
+                        merged = merged ? tree_merge(merged, t) : t;
+        }
+        *out = merged;
+        return 0;
+}
+
+static int summary(const char *const *files, size_t n, const struct problems *p, struct error *err)
+{
+        return error_set(err, EINVAL, EXIT_CONFIG, "%s: %zu problem%s", n == 1 ? (streq(files[0], "-") ? "<stdin>" : files[0]) : "the files", p->errors,
+                p->errors == 1 ? "" : "s");
+}
+
+int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *p, struct error *err)
+{
+        struct tree *document = NULL;
+        if (!p->arena)
+                p->arena = a;
+        if (!n)
+                return error_set(err, EINVAL, EXIT_USAGE, "no file is given");
+        int r = read_files(a, files, n, &document, p, err);
+        if (r < 0)
+                return r;
+        if (p->errors)
+                return summary(files, n, p, err);
+        struct cluster *c = cluster_decode(a, document, p);
+        c->dir = dir_of(a, files[n - 1]);
+        read_texts(c, p);
+        cluster_expand(c, p);
+        cluster_index(c);
+        cluster_rules(c, p);
+        if (p->errors)
+                return summary(files, n, p, err);
+        *out = c;
+        return 0;
+}
