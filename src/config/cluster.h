@@ -256,7 +256,7 @@ struct etcd_options {
         struct etcd_snapshots snapshots;
 };
 
-enum update_strategy { UPDATE_OFF, UPDATE_REBOOT };
+enum update_strategy { UPDATE_MANUAL, UPDATE_REBOOT };
 struct os_updates { const struct tree *src; enum update_strategy strategy; const char *group, *server, *window_start, *window_length; /* server, window: may be NULL */ };
 struct os_options {
         const struct tree *src;

@@ -44,9 +44,9 @@ static void updates(const struct cluster *c, struct problems *p)
                 rule_error(p, c, "os.updates.windowLength", "say how long, such as windowLength: 2h", "the window has a start and no length");
         else if (u->window_length && !u->window_start)
                 rule_error(p, c, "os.updates.windowStart", "say when, such as windowStart: Sun 02:00", "the window has a length and no start");
-        else if (u->window_start && u->strategy == UPDATE_OFF && !rule_spoiled(p, "os.updates"))
+        else if (u->window_start && u->strategy == UPDATE_MANUAL && !rule_spoiled(p, "os.updates"))
                 rule_error(p, c, "os.updates.windowStart", "set strategy: reboot, or leave the window out",
-                        "the strategy is off, so nothing ever reboots in this window");
+                        "the strategy is manual, so nothing ever reboots in this window");
 }
 
 /* What the pod network does not work without. */

@@ -21,7 +21,7 @@ static const char *const algorithm_names[] = { "ecdsa-p256", "ecdsa-p384", "rsa-
 static const char *const encryption_names[] = { "none", "secretbox", "aescbc", "aesgcm", NULL };
 static const char *const audit_names[] = { "none", "metadata", "request", "requestResponse", NULL };
 static const char *const pod_security_names[] = { "privileged", "baseline", "restricted", NULL };
-static const char *const update_names[] = { "off", "reboot", NULL };
+static const char *const update_names[] = { "manual", "reboot", NULL };
 static const char *const filesystem_names[] = { "ext4", "xfs", NULL };
 static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "rocky", "almalinux", "ol", "fedora", "opensuse-leap", "opensuse-tumbleweed", "sles", "flatcar", NULL };
 
@@ -48,7 +48,7 @@ SCHEMA(machine, machine_shape, NULL, "The shape of machines made on this compute
         { "disk", T_SIZE, 0, AT(machine_shape, disk), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "Disk; not limited when absent.", .example = "20GiB" });
 
 SCHEMA(host, host, "address", "A machine you have. Just its address will do.",
-        { "name", T_NAME, 0, AT(host, name), .help = "The node's name. By default the address: a DNS name as it is, 192.0.2.11 as ip-192-0-2-11.", .example = "w1" },
+        { "name", T_HOST, 0, AT(host, name), .help = "The node's name. By default the address: a DNS name as it is, 192.0.2.11 as ip-192-0-2-11.", .example = "w1" },
         { "address", T_HOST, F_REQUIRED, AT(host, address), .help = "Where ssh goes: a name (also one of ~/.ssh/config) or an address.", .example = "192.0.2.21" },
         { "ip", T_IPS, 0, AT(host, ip), .help = "The address the cluster uses, where it differs; one of each family for dual-stack.", .example = "[10.0.0.21, \"fd00::21\"]" },
         { "user", T_STRING, 0, AT(host, user), .help = "Over provider.ssh.user." },
@@ -279,7 +279,7 @@ SCHEMA(etcd, etcd_options, NULL, "The store.",
 /* ---- the operating system ---- */
 
 SCHEMA(updates, os_updates, "strategy", "Updates of the operating system (Flatcar's update engine and locksmith).",
-        { "strategy", T_ENUM, 0, AT(os_updates, strategy), .names = update_names, .def = "off", .help = "`off` never reboots by itself; `reboot` does, in the window." },
+        { "strategy", T_ENUM, 0, AT(os_updates, strategy), .names = update_names, .def = "manual", .help = "`manual` never reboots by itself; `reboot` does, in the window." },
         { "group", T_STRING, 0, AT(os_updates, group), .def = "stable", .help = "The release channel." },
         { "server", T_URL, 0, AT(os_updates, server), .help = "Your own update server." },
         { "windowStart", T_STRING, 0, AT(os_updates, window_start), .help = "When reboots may begin: [day] HH:MM.", .example = "Sun 02:00" },
@@ -389,7 +389,7 @@ const struct gone gone_table[] = {
         { "services", "tiller", "Helm 3 has no tiller", "services.charts; slipway runs helm itself" },
         { "services", "helm", "Helm 3 has nothing to install in the cluster", "services.charts" },
         { "services", "dashboard", "the Kubernetes dashboard was archived in 2026", "a chart of your choice under services.charts" },
-        { "updates", "strategy=etcd-lock", "locksmith's etcd-lock needs etcd's v2 API, which etcd 3.6 removed", "off with a reboot coordinator such as kured under services.charts, or reboot with a window" },
+        { "updates", "strategy=etcd-lock", "locksmith's etcd-lock needs etcd's v2 API, which etcd 3.6 removed", "manual with a reboot coordinator such as kured under services.charts, or reboot with a window" },
         { "updates", "strategy=best-effort", "locksmith's best-effort falls back on etcd's v2 API, which etcd 3.6 removed", "reboot with windowStart and windowLength" },
         { "encryption", "provider=identity", "identity is no encryption", "none" },
         { "encryption", "provider=kms", "slipway does not configure KMS plugins", "secretbox" },

@@ -1,6 +1,6 @@
 /* An inventory's hosts file and, after a line "%%", the variables of all hosts. A file that begins with "---" is YAML, else INI.
  * What comes out must be YAML: nothing of the input may break out of its place. */
-#include "config/kubespray.h"
+#include "config/kubespray/kubespray.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* The endpoint and the networks. */
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 
 /* What Kubespray takes when nothing is written: the running cluster has these, not slipway's defaults. */
 #define SPRAY_PODS      "10.233.64.0/18"

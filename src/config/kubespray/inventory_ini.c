@@ -1,5 +1,5 @@
 /* Ansible's INI inventories: [group], [group:children], [group:vars]; host lines are words split as a shell would. */
-#include "config/inventory.h"
+#include "config/kubespray/inventory.h"
 
 enum section { SECTION_HOSTS, SECTION_CHILDREN, SECTION_VARS };
 

@@ -3,7 +3,7 @@
 #define SLIPWAY_KUBESPRAY_IMPL_H
 
 #include "config/cluster.h"
-#include "config/kubespray.h"
+#include "config/kubespray/kubespray.h"
 
 struct spray {
         struct arena *arena;

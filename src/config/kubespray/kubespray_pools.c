@@ -2,7 +2,7 @@
 #include <ctype.h>
 
 #include "base/quote.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 #include "config/scalar.h"
 
 struct spray_host {
@@ -39,7 +39,7 @@ static unsigned roles_of(struct spray *k, const struct inventory_host *h, bool e
         return roles;
 }
 
-/* A name that Kubernetes takes: lower case, dashes for what it does not know. NULL where the address is the name. */
+/* A name that Kubernetes takes: lower case, dots as they are, dashes for what it does not know. NULL where the address is the name. */
 static const char *node_name(struct spray *k, const char *name, const char *address)
 {
         struct ip ip;
@@ -47,14 +47,14 @@ static const char *node_name(struct spray *k, const char *name, const char *addr
                 return NULL;
         char *out = arena_strdup(k->arena, name), *end = out + strlen(out);
         for (char *p = out; *p; p++)
-                *p = isalnum((unsigned char)*p) ? (char)tolower((unsigned char)*p) : '-';
+                *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '-';
         if (end > out + 63)
                 *(end = out + 63) = 0;
-        while (end > out && end[-1] == '-')
+        while (end > out && (end[-1] == '-' || end[-1] == '.'))
                 *--end = 0;
-        out += strspn(out, "-");
+        out += strspn(out, "-.");
         if (*out && !streq(out, name))
-                spray_note(k, "the host %s becomes the node %s: a name here has lower-case letters, digits and dashes", name, out);
+                spray_note(k, "the host %s becomes the node %s: a name here has lower-case letters, digits, dots and dashes", name, out);
         return *out ? out : NULL;
 }
 

@@ -1,6 +1,6 @@
 /* Everything but the hosts and the networks: mostly variables that only change their names. */
 #include "base/quote.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 
 /* ---- runtime, artifacts, registry, proxy ---- */
 

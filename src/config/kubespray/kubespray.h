@@ -3,7 +3,7 @@
 #ifndef SLIPWAY_KUBESPRAY_H
 #define SLIPWAY_KUBESPRAY_H
 
-#include "config/inventory.h"
+#include "config/kubespray/inventory.h"
 
 /* What a person should look at, in the order of the file; each also stands as "# NOTE: …" at its place. */
 struct note {

@@ -3,7 +3,7 @@
 
 #include "base/quote.h"
 #include "base/utf8.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 #include "config/scalar.h"
 
 #define MAX_COMMENT 400 /* characters of one comment */

@@ -3,7 +3,7 @@
 
 #include "base/quote.h"
 #include "base/utf8.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 
 #define MAX_VALUE     4096 /* bytes of one value after references are filled in */
 #define MAX_LOOKUPS   256  /* references followed for one value */

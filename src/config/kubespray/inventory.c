@@ -1,4 +1,4 @@
-#include "config/inventory.h"
+#include "config/kubespray/inventory.h"
 
 void inventory_init(struct inventory *inv, struct arena *a)
 {

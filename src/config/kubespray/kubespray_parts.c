@@ -1,6 +1,6 @@
 /* Components, etcd, the operating system, and what Kubespray installed on top. */
 #include "base/quote.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 
 /* ["A=true", "B=false"], or {A: true} */
 static void feature_gates(struct spray *k)

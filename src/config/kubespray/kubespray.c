@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "config/kubespray_impl.h"
+#include "config/kubespray/kubespray_impl.h"
 #include "config/minors.h"
 
 #define MAX_VAR_FILES 1000 /* under group_vars and host_vars */

@@ -1,0 +1,174 @@
+/* init: a first cluster.yaml, short and commented, valid as it is written. */
+#include "base/file.h"
+#include "base/quote.h"
+#include "cmd/init.h"
+#include "config/minors.h"
+#include "config/scalar.h"
+
+#define HEAD                                 \
+        "apiVersion: slipway.dev/v1alpha1\n" \
+        "kind: Cluster\n"                    \
+        "metadata:\n"                        \
+        "  name: @NAME@\n"                   \
+        "spec:\n"                            \
+        "  kubernetes: " KUBERNETES_NEWEST "\n"
+
+/* @NAME@ is the cluster's name. */
+static const struct init_template {
+        const char *provider, *name, *text, *before;
+} templates[] = {
+        { "local", "demo",
+                "# Three machines on this computer. Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  pools:\n"
+                "    - {name: control, roles: [control-plane, etcd], count: 1}\n"
+                "    - {name: worker, count: 2}                 # the number is how many\n"
+                "  # network:\n"
+                "  #   pods: 10.244.0.0/16                      # ranges that nothing else uses\n"
+                "  #   services: 10.96.0.0/12\n",
+                "" },
+        { "ssh", "prod",
+                "# Machines you have, reached with ssh. The addresses are examples: put in yours.\n"
+                "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
+                "    ssh:\n"
+                "      user: root                               # another user becomes root with sudo\n"
+                "      # key: ~/.ssh/id_ed25519                 # else what ssh would use\n"
+                "      # bastion: ops@jump.example.net          # else directly\n"
+                "  api:\n"
+                "    vip: 192.0.2.10                            # a free address of the machines' network; the control plane holds it\n"
+                "    # names: [k8s.example.net]                 # also in the API's certificate\n"
+                "  pools:\n"
+                "    - name: control\n"
+                "      roles: [control-plane, etcd]             # an odd number of machines: 1, 3 or 5\n"
+                "      hosts: [192.0.2.11, 192.0.2.12, 192.0.2.13]\n"
+                "      # disks:                                 # formatted only while blank\n"
+                "      #   - {device: /dev/sdb, mount: /var/lib/etcd}\n"
+                "    - name: worker\n"
+                "      hosts:\n"
+                "        - {name: w1, address: 192.0.2.21}\n"
+                "        - {name: w2, address: 192.0.2.22}\n"
+                "  # registry: {mirror: \"registry.example.net:5000\"}\n"
+                "  # proxy: {http: \"http://proxy.example.net:3128\", https: \"http://proxy.example.net:3128\"}\n",
+                "put your machines' addresses and a free address for the VIP into the file, then: " },
+        { "openstack", "prod",
+                "# Machines made in OpenStack; the credentials are those of clouds.yaml.\n"
+                "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
+                "    openstack:\n"
+                "      cloud: mycloud                           # the entry of clouds.yaml\n"
+                "      network: private                         # openstack network list\n"
+                "      externalNetwork: public                  # where floating addresses come from\n"
+                "      image: debian-12                         # openstack image list\n"
+                "      user: debian                             # who logs in to that image\n"
+                "      loadBalancer: octavia                    # or vip, or none\n"
+                "  pools:\n"
+                "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: m1.medium}\n"
+                "    - {name: worker, count: 3, flavor: m1.large}   # openstack flavor list\n"
+                "  # heal: {unhealthyAfter: 5m, maxAtOnce: 1}   # when the controller replaces a machine\n",
+                "put in your cloud, networks, image and flavors, then: " },
+        { "aws", "prod",
+                "# Machines made in AWS; the credentials are those of your profile or environment.\n"
+                "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
+                "    aws:\n"
+                "      region: eu-central-1\n"
+                "      zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n"
+                "      vpc: {cidr: 10.32.0.0/16}                # made; or {id: vpc-…, subnets: […]}\n"
+                "      image: ami-debian-12                     # an AMI of that region, by id or name\n"
+                "      user: admin                              # who logs in to that image\n"
+                "  pools:\n"
+                "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: m7i.large}\n"
+                "    - {name: worker, count: 3, instanceType: m7i.xlarge}\n",
+                "put in your region, zones, image and instance types, then: " },
+};
+
+static const struct init_template *template_for(const char *provider)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
+                if (streq(templates[i].provider, provider))
+                        return &templates[i];
+        return NULL;
+}
+
+static void fill_in(struct str *out, const char *text, const char *name)
+{
+        static const char mark[] = "@NAME@";
+        for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark)) {
+                str_addn(out, text, (size_t)(at - text));
+                quote_yaml(out, name);
+        }
+        str_add(out, text);
+}
+
+int init_path(const struct options *o, const char **path, struct error *err)
+{
+        *path = o->files.n ? o->files.v[0] : "cluster.yaml";
+        if (o->files.n > 1) {
+                error_set(err, EINVAL, EXIT_USAGE, "init writes one file, and -f names %zu", o->files.n);
+                return error_hint(err, "give -f once");
+        }
+        if (o->name && name_fault(o->name)) {
+                error_set(err, EINVAL, EXIT_USAGE, "--name: \"%s\" cannot be a cluster's name: %s", o->name, name_fault(o->name));
+                return error_hint(err, "a name such as prod or team-a will do");
+        }
+        if (streq(*path, "-") || o->force || access(*path, F_OK) < 0)
+                return 0;
+        error_set(err, EEXIST, EXIT_USAGE, "%s is there already, and is left as it is", *path);
+        return error_hint(err, "--force overwrites it; -f writes another file");
+}
+
+int init_write(const char *path, const struct str *text, struct error *err)
+{
+        if (!streq(path, "-"))
+                return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);
+        fputs(str_text(text), stdout);
+        return 0;
+}
+
+static void report_json(const char *path, const struct notes *notes)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        str_add(&s, "{\"file\": ");
+        quote_json(&s, path);
+        str_add(&s, ", \"notes\": [");
+        for (const struct note *n = notes ? notes->first : NULL; n; n = n->next) {
+                quote_json(&s, n->text);
+                str_add(&s, n->next ? ", " : "");
+        }
+        str_add(&s, "]}");
+        puts(str_text(&s));
+}
+
+void init_report(const struct options *o, const char *path, const struct notes *notes, const char *before)
+{
+        if (streq(path, "-"))
+                return;
+        if (o->output && streq(o->output, "json")) {
+                report_json(path, notes);
+                return;
+        }
+        printf("wrote %s\n", path);
+        if (notes && notes->count)
+                printf("%zu thing%s need%s your eyes: look for NOTE in it\n", notes->count, notes->count == 1 ? "" : "s", notes->count == 1 ? "s" : "");
+        printf("next: %sslipway check%s%s\n", before, streq(path, "cluster.yaml") ? "" : " -f ", streq(path, "cluster.yaml") ? "" : path);
+}
+
+int cmd_init(const struct options *o, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        const char *path;
+        if (o->from_kubespray && o->provider) {
+                error_set(err, EINVAL, EXIT_USAGE, "--provider and --from-kubespray exclude each other: the machines of an inventory are reached over ssh");
+                return error_hint(err, "leave --provider away");
+        }
+        if (o->from_kubespray)
+                return init_from_kubespray(o, err);
+        int r = init_path(o, &path, err);
+        if (r < 0)
+                return r;
+        const struct init_template *t = template_for(o->provider ? o->provider : "local");
+        if (!t)
+                return error_set(err, EINVAL, EXIT_USAGE, "there is no provider %s", o->provider);
+        fill_in(&text, t->text, o->name ? o->name : t->name);
+        r = init_write(path, &text, err);
+        if (r < 0)
+                return r;
+        init_report(o, path, NULL, t->before);
+        return EXIT_OK;
+}

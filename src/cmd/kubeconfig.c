@@ -1,0 +1,27 @@
+/* kubeconfig: the administrator's and the users' way in, on standard output. */
+#include <time.h>
+
+#include "cmd/cmd.h"
+#include "node/facts.h"
+#include "pki/identity.h"
+
+int cmd_kubeconfig(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct identity id CLEANUP(identity_release) = { .lock = -1 };
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        struct cluster *c = NULL;
+        struct facts_file *facts = NULL;
+        int r = cmd_load(o, &a, &c, err);
+        if (r == 0 && o->facts)
+                r = facts_load(o->facts, &a, &facts, err);
+        if (r < 0)
+                return r;
+        facts_addresses(facts, c);
+        if ((r = identity_open(o->state ? o->state : ".slipway", c, time(NULL), &id, err)) < 0)
+                return r;
+        if ((r = identity_kubeconfig(&id, c, &text, err)) < 0 || (r = identity_sync(&id, err)) < 0)
+                return r;
+        fwrite(text.data, 1, text.len, stdout);
+        return EXIT_OK;
+}

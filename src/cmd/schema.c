@@ -1,0 +1,20 @@
+/* schema: what cluster.yaml can say, for editors, for the API and for people. */
+#include "cmd/cmd.h"
+#include "config/schema.h"
+
+int cmd_schema(const struct options *o, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        if (o->crd && o->docs) {
+                error_set(err, EINVAL, EXIT_USAGE, "--crd and --docs are two different documents");
+                return error_hint(err, "ask for one at a time");
+        }
+        if (o->crd)
+                schema_crd(&text);
+        else if (o->docs)
+                schema_docs(&text);
+        else
+                schema_json(&text);
+        fputs(str_text(&text), stdout);
+        return EXIT_OK;
+}
