@@ -145,7 +145,7 @@ def test_a_state_directory_of_someone_else(project):
     assert render(project).returncode == 0
     os.chown(project / ".slipway" / "demo", 12345, 12345)
     before = tree(project / ".slipway")
-    refused(render(project), STATE, "owned by")
+    refused(render(project), STATE, "belongs to")
     assert tree(project / ".slipway") == before
 
 

@@ -1,0 +1,224 @@
+"""Configuration of every program, judged by the program itself, as far as it goes without a cluster."""
+import base64
+import json
+import re
+import subprocess
+import tomllib
+
+import yaml
+
+from conftest import find, judge as run_judge, nodes
+
+MANIFESTS = "etc/kubernetes/manifests/*.yaml"
+STRICT = "strict decoding failed"
+
+
+def moved(text, root):
+    """Paths of the node below `root`."""
+    return re.sub(r"(?<![\w/.-])/(etc/(?:kubernetes|etcd|slipway|containerd|crio|kube-flannel)|var/lib/(?:kubelet|kube-proxy))\b", rf"{root}/\1", text)
+
+
+def static_pod(path):
+    return yaml.safe_load(path.read_text())["spec"]["containers"][0]["command"]
+
+
+def until(cmd, wanted, refused, seconds=60):
+    """Runs a program until it says what is wanted; fails if it ends or says what is refused first."""
+    p = subprocess.Popen([str(c) for c in cmd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    said = []
+    try:
+        timer = subprocess.Popen(["sleep", str(seconds)])
+        for line in p.stdout:
+            said.append(line)
+            assert not re.search(refused, line), "".join(said[-40:])
+            if re.search(wanted, line):
+                return "".join(said)
+            assert timer.poll() is None, "".join(said[-40:])
+    finally:
+        timer.kill()
+        timer.wait()
+        p.kill()
+        p.wait()
+    raise AssertionError("ended early:\n" + "".join(said[-40:]))
+
+
+# ---- syntax of everything ----
+
+def test_syntax(case, rendered):
+    for node, path in find(rendered(case), "**/*"):
+        text = path.read_text()
+        if path.suffix == ".toml" or path.parent.name in ("crio.conf.d", "registries.conf.d") or path.name == "registries.conf":
+            tomllib.loads(text)
+        elif path.suffix in (".json", ".conflist") and text.lstrip()[:1] in "{[":
+            json.loads(text)
+        elif path.suffix in (".yaml", ".yml") or re.match(r"apiVersion:", text):
+            for document in yaml.safe_load_all(text):
+                assert document, path
+        assert "\t\n" not in text and "{{" not in text.replace("{{x}}", "").replace("{{e}}", ""), f"{path}: a template's leftover"
+        assert text == "" or text.endswith("\n") or "PASSWORD" in text.upper() or path.parent.name != "manifests", path
+
+
+# ---- balancers ----
+
+def test_haproxy(case, rendered, judge, programs):
+    for node, path in find(rendered(case), "etc/slipway/haproxy.cfg"):
+        said = judge(programs.system("haproxy"), "-c", "-f", path)
+        assert "WARNING" not in said and "ALERT" not in said, said
+
+
+def test_keepalived(case, rendered, judge, programs, tmp_path):
+    """It looks at interfaces and scripts: they are made, in a network of their own."""
+    for node, path in find(rendered(case), "etc/slipway/keepalived.conf"):
+        conf = tmp_path / f"{node.name}.conf"
+        text = path.read_text()
+        conf.write_text(moved(text, node / "root"))
+        conf.chmod(0o600)
+        interface = re.search(r"(?m)^\s*interface \"?([\w.-]+)", text)[1]
+        script = f"ip link add {interface} type veth peer name other && ip link set {interface} up && exec \"$@\""
+        said = judge("unshare", "-n", "sh", "-c", script, "sh", programs.system("keepalived"), "-t", "-f", conf)
+        assert not re.search(r"(?i)warning|unknown|error|invalid|unable|ignor", said), said
+        assert 1 <= int(re.search(r"virtual_router_id (\d+)", text)[1]) <= 255
+
+
+# ---- runtimes ----
+
+def test_containerd(case, rendered, judge, programs):
+    for node, path in find(rendered(case), "etc/containerd/config.toml"):
+        said = judge(programs.upstream("containerd"), "-c", path, "config", "dump")
+        assert not re.search(r"unknown key|level=error|deprecat", said, re.I), "\n".join(said.splitlines()[:10])
+        dumped = tomllib.loads(said[re.search(r"(?m)^version", said).start():])
+        wanted = tomllib.loads(path.read_text())
+        wanted.pop("version")
+        contained(wanted, dumped, "")
+
+
+def contained(wanted, got, where):
+    for key, value in wanted.items():
+        assert key in got, f"containerd does not know {where}{key}"
+        if isinstance(value, dict):
+            contained(value, got[key], f"{where}{key}.")
+        else:
+            assert got[key] == value, f"{where}{key}"
+
+
+def test_registry_hosts(case, rendered, programs):
+    """hosts.toml, as containerd's own documentation has it: known keys, headers for passwords, files that are there."""
+    known = {"capabilities", "ca", "client", "skip_verify", "header", "override_path", "dial_timeout"}
+    for node, path in find(rendered(case), "etc/containerd/certs.d/*/hosts.toml"):
+        config = tomllib.loads(path.read_text())
+        assert set(config) <= {"server", "host"} and config["host"], path
+        for url, host in config["host"].items():
+            assert re.match(r"https?://[^/\s]+", url) and set(host) <= known, (url, host)
+            if "ca" in host:
+                assert "BEGIN CERTIFICATE" in (node / "root" / host["ca"].lstrip("/")).read_text()
+            if "Authorization" in host.get("header", {}):
+                value = host["header"]["Authorization"]
+                assert ":" in base64.b64decode((value[0] if isinstance(value, list) else value).removeprefix("Basic ")).decode()
+
+
+# ---- etcd ----
+
+def test_etcd(case, rendered, programs, tmp_path):
+    """It reads its configuration and its certificates, then finds that these are not its addresses."""
+    for node, path in find(rendered(case), "etc/etcd/etcd.yaml"):
+        conf = yaml.safe_load(moved(path.read_text(), node / "root"))
+        conf["data-dir"] = str(tmp_path / node.name)
+        (tmp_path / f"{node.name}.yaml").write_text(yaml.safe_dump(conf))
+        said = run_judge(programs.upstream("etcd"), "--config-file", tmp_path / f"{node.name}.yaml", status=None)
+        assert re.search(r"cannot assign requested address|address family not supported", said), said[-3000:]
+        assert not re.search(r"unrecognized|unknown field|not.* recognized|deprecat", said, re.I), said[-3000:]
+
+
+# ---- the control plane ----
+
+def test_flags(case, rendered, judge, programs):
+    """Every flag of every static pod is one the program knows, with a value it can read."""
+    for node, path in find(rendered(case), MANIFESTS):
+        command = static_pod(path)
+        if command[0].startswith("kube-"):
+            said = judge(programs.upstream(command[0]), *command[1:], "--version")
+            assert "has been deprecated" not in said, said
+            names = [a.split("=")[0] for a in command[1:]]
+            assert len(names) == len(set(names)), f"{path}: a flag twice"
+
+
+def test_apiserver_starts(case, rendered, programs):
+    """It checks all its options and reads all its files, then asks etcd, which is not there."""
+    node, path = next((n, p) for n, p in find(rendered(case), MANIFESTS) if p.name == "kube-apiserver.yaml")
+    flags = [moved(f, node / "root") for f in static_pod(path)[1:] if not f.startswith(("--etcd-servers=", "--secure-port=", "--bind-address=", "--advertise-address=", "--audit-log-path="))]
+    until([programs.upstream("kube-apiserver"), *flags, "--etcd-servers=https://127.0.0.1:1", "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=18443"],
+          wanted=r"dial tcp 127\.0\.0\.1:1|connect: connection refused", refused=r"Error: |\"command failed\"|unknown flag")
+
+
+def test_controllers_start(case, rendered, programs):
+    """They read their kubeconfigs and ask the API, which is not there."""
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        node, path = next((n, p) for n, p in find(rendered(case), MANIFESTS) if p.name == f"{name}.yaml")
+        flags = [moved(f, node / "root") for f in static_pod(path)[1:] if not f.startswith("--bind-address=")]
+        for conf in ("controller-manager", "scheduler"):
+            assert (node / "root/etc/kubernetes" / f"{conf}.conf").exists()
+        until([programs.upstream(name), *flags, "--bind-address=127.0.0.1", "--secure-port=0", "--master=https://127.0.0.1:1"],
+              wanted=r"connection refused|127\.0\.0\.1:1", refused=r"unknown flag|invalid argument|no such file")
+
+
+# ---- the node ----
+
+def test_kubelet(case, rendered, programs, tmp_path):
+    """It reads its configuration strictly, checks it, and then misses the kubeconfig that is taken from it."""
+    for node, path in find(rendered(case), "var/lib/kubelet/config.yaml"):
+        conf = yaml.safe_load(moved(path.read_text(), node / "root"))
+        conf["failCgroupV1"] = False  # whatever this computer has
+        (tmp_path / node.name).write_text(yaml.safe_dump(conf))
+        args = environment(node / "root/var/lib/kubelet/kubeadm-flags.env").get("KUBELET_KUBEADM_ARGS", "")
+        said = run_judge("sh", "-c", f'exec "$0" {moved(args, node / "root")} "$@"', programs.upstream("kubelet"), f"--config={tmp_path / node.name}", "--kubeconfig=/nonexistent", status=1)
+        assert "invalid kubeconfig: stat /nonexistent" in said and STRICT not in said and "deprecated" not in said, said[-3000:]
+
+
+def environment(path):
+    """As systemd reads an EnvironmentFile: systemd itself is asked in tests/unit; here sh's rules are enough."""
+    if not path.exists():
+        return {}
+    out = subprocess.run(["sh", "-c", "set -a; . \"$0\"; env -0", path], capture_output=True, env={}, check=True).stdout
+    return dict(e.decode().split("=", 1) for e in out.split(b"\0") if b"=" in e)
+
+
+def test_kube_proxy(case, rendered, judge, programs, tmp_path):
+    for node, path in find(rendered(case), "var/lib/kube-proxy/config.conf"):
+        said = judge(programs.upstream("kube-proxy"), f"--config={path}", f"--write-config-to={tmp_path / node.name}")
+        assert STRICT not in said and (tmp_path / node.name).exists(), said
+        wanted, got = yaml.safe_load(path.read_text()), yaml.safe_load((tmp_path / node.name).read_text())
+        assert got["mode"] == wanted["mode"] and got["clusterCIDR"] == wanted["clusterCIDR"]
+
+
+def test_kubeconfigs(case, rendered, judge, programs):
+    """kubectl reads them; their servers answer to a name in the API server's certificate."""
+    for node in nodes(rendered(case)):
+        for path in [*(node / "root/etc/kubernetes").glob("*.conf"), *(node / "root/var/lib/kube-proxy").glob("kubeconfig*")]:
+            text = judge(programs.upstream("kubectl"), "config", "view", "--raw", "-o", "json", f"--kubeconfig={path}")
+            config = json.loads(text)
+            assert config["current-context"] and config["clusters"][0]["cluster"]["server"].startswith("https://"), path
+
+
+# ---- certificates ----
+
+def test_kubeadm_reads_the_certificates(case, rendered, programs, tmp_path):
+    """`kubeadm certs check-expiration` on the tree, as its own root."""
+    node, _ = next((n, p) for n, p in find(rendered(case), MANIFESTS) if p.name == "kube-apiserver.yaml")
+    said = run_judge(programs.upstream("kubeadm"), "--rootfs", node / "root", "certs", "check-expiration", "--kubeconfig", "/etc/kubernetes/none.conf")
+    for name in ("admin.conf", "apiserver", "apiserver-kubelet-client", "controller-manager.conf", "front-proxy-client", "scheduler.conf", "ca", "front-proxy-ca"):
+        line = next(line for line in said.splitlines() if line.split()[:1] == [name])
+        assert "MISSING" not in line and "invalid" not in line.lower(), said
+
+
+def test_openssl_verifies(case, rendered, judge):
+    authority = {"etcd/server": "etcd/ca", "etcd/peer": "etcd/ca", "etcd/healthcheck-client": "etcd/ca", "apiserver-etcd-client": "etcd/ca", "front-proxy-client": "front-proxy-ca",
+                 "apiserver": "ca", "apiserver-kubelet-client": "ca"}
+    for node in nodes(rendered(case)):
+        pki, seen = node / "root/etc/kubernetes/pki", 0
+        for leaf, ca in authority.items():
+            if (pki / f"{leaf}.crt").exists():
+                judge("openssl", "verify", "-x509_strict", "-CAfile", pki / f"{ca}.crt", "-untrusted", pki / f"{leaf}.crt", pki / f"{leaf}.crt")
+                same = [judge("openssl", *what) for what in (("x509", "-noout", "-pubkey", "-in", pki / f"{leaf}.crt"), ("pkey", "-pubout", "-in", pki / f"{leaf}.key"))]
+                assert same[0] == same[1]
+                seen += 1
+        assert seen or not (pki / "etcd").exists()
