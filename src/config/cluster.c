@@ -33,6 +33,9 @@ void cluster_index(struct cluster *c)
         c->by_name = arena_array(c->arena, const struct node *, c->node_count);
         for (size_t i = 0; i < c->node_count; i++)
                 c->by_name[i] = &c->nodes[i];
+        for (size_t i = 0; i < c->node_count; i++)
+                if (c->nodes[i].pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))
+                        c->few_end = i + 1;
         qsort(c->by_name, c->node_count, sizeof(*c->by_name), by_name);
 }
 
@@ -51,7 +54,8 @@ const struct node *cluster_node(const struct cluster *c, const char *name)
 
 const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i)
 {
-        while (*i < c->node_count) {
+        size_t end = c->few_end && !(roles & ROLE_WORKER) ? c->few_end : c->node_count;
+        while (*i < end) {
                 const struct node *n = &c->nodes[(*i)++];
                 if (n->pool->roles & roles)
                         return n;

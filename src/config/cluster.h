@@ -322,6 +322,7 @@ struct cluster {
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
+        size_t few_end;              /* behind the last node that is more than a worker: who looks for those need not walk 10,000 workers; 0 until cluster_index */
 };
 
 struct problems;

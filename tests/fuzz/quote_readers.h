@@ -140,8 +140,8 @@ static inline void read_env(struct str *out, const char *q)
         if (*p++ != '"')
                 reader_fail("environment", q, "no opening quote");
         for (; *p && *p != '"'; p++) {
-                if (*p == '$' || *p == '`')
-                        reader_fail("environment", q, "an expansion");
+                if (*p == '$' || *p == '`' || *p == '\n')
+                        reader_fail("environment", q, "an expansion or a line end");
                 if (*p == '\\' && !strchr("\"\\`$", *++p))
                         reader_fail("environment", q, "a backslash that stays");
                 str_addc(out, *p);
@@ -241,8 +241,8 @@ static inline void check_quoting(const char *value)
                         break;
                 case 4:
                         read_env(&back, str_text(&q));
-                        for (const char *p = value; *p; p++) /* other control characters would make systemd drop the variable */
-                                if (((unsigned char)*p < 0x20 && *p != '\t' && *p != '\n') || *p == 0x7f)
+                        for (const char *p = value; *p; p++) /* these become U+FFFD */
+                                if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f)
                                         want = NULL;
                         break;
                 case 5:

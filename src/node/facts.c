@@ -1,0 +1,283 @@
+#include <jansson.h>
+
+#include "base/file.h"
+#include "node/os.h"
+
+#define FACTS_MAX_FILE ((size_t)64 << 20)
+
+/* One machine's entry; what was not said is NULL or 0, tri-states are -1. */
+struct facts_entry {
+        const char *name;
+        const char *address, *os_id, *os_version, *arch, *interface, *init;
+        struct ip ip[2];
+        int cgroup, sys_resource, ipvs;
+};
+
+struct facts_file {
+        const char *path;
+        size_t count;
+        struct facts_entry *entries;
+        struct facts_entry def;
+};
+
+struct reader {
+        const char *path, *node;
+        struct arena *arena;
+        struct error *err;
+};
+
+static int bad(const struct reader *r, const char *key, const char *why)
+{
+        return error_set(r->err, EINVAL, EXIT_CONFIG, "%s: %s: %s: %s", r->path, r->node, key, why);
+}
+
+static int read_text(const struct reader *r, const char *key, const json_t *v, const char **out)
+{
+        if (!json_is_string(v) || !*json_string_value(v))
+                return bad(r, key, "a text is wanted");
+        *out = arena_strdup(r->arena, json_string_value(v));
+        return 0;
+}
+
+static int read_bool(const struct reader *r, const char *key, const json_t *v, int *out)
+{
+        if (!json_is_boolean(v))
+                return bad(r, key, "true or false is wanted");
+        *out = json_is_true(v);
+        return 0;
+}
+
+static int read_cgroup(const struct reader *r, const json_t *v, int *out)
+{
+        if (!json_is_integer(v) || (json_integer_value(v) != 1 && json_integer_value(v) != 2))
+                return bad(r, "cgroup", "1 or 2 is wanted");
+        *out = (int)json_integer_value(v);
+        return 0;
+}
+
+static int read_ips(const struct reader *r, json_t *v, struct ip out[2])
+{
+        size_t n = json_is_array(v) ? json_array_size(v) : 1;
+        if (n > 2)
+                return bad(r, "ip", "at most one address of each family is wanted");
+        for (size_t i = 0; i < n; i++) {
+                const char *text = json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
+                if (!text || !ip_parse(text, &out[i]))
+                        return bad(r, "ip", "an address or a list of addresses is wanted");
+        }
+        if (n == 2 && out[0].family == out[1].family)
+                return bad(r, "ip", "at most one address of each family is wanted");
+        return 0;
+}
+
+static int read_capabilities(const struct reader *r, json_t *v, int *out)
+{
+        size_t i;
+        json_t *c;
+        if (!json_is_array(v))
+                return bad(r, "capabilities", "a list of names is wanted");
+        *out = 0;
+        json_array_foreach(v, i, c)
+        {
+                const char *name = json_string_value(c);
+                if (!name)
+                        return bad(r, "capabilities", "a list of names is wanted");
+                if (!strncasecmp(name, "cap_", 4))
+                        name += 4;
+                if (!strcasecmp(name, "sys_resource"))
+                        *out = 1;
+        }
+        return 0;
+}
+
+static int read_os(const struct reader *r, json_t *v, struct facts_entry *e)
+{
+        const char *key;
+        json_t *value;
+        if (json_is_string(v))
+                return read_text(r, "os", v, &e->os_id);
+        if (!json_is_object(v))
+                return bad(r, "os", "{\"id\": …, \"version\": …} is wanted");
+        json_object_foreach(v, key, value)
+        {
+                int rc = streq(key, "id")        ? read_text(r, "os.id", value, &e->os_id)
+                         : streq(key, "version") ? read_text(r, "os.version", value, &e->os_version)
+                                                 : 0;
+                if (rc < 0)
+                        return rc;
+        }
+        return 0;
+}
+
+static int unknown_key(const struct reader *r, const char *key)
+{
+        static const char *const keys[] = { "address", "arch", "capabilities", "cgroup", "init", "interface", "ip", "ipvs", "os" };
+        const char *near = nearest(key, keys, ARRAY_SIZE(keys));
+        bad(r, key, "no such fact");
+        return near ? error_hint(r->err, "did you mean %s?", near) : -EINVAL;
+}
+
+static int read_fact(const struct reader *r, const char *key, json_t *v, struct facts_entry *e)
+{
+        const struct {
+                const char *key, **to;
+        } texts[] = { { "address", &e->address }, { "arch", &e->arch }, { "interface", &e->interface }, { "init", &e->init } };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (streq(key, texts[i].key))
+                        return read_text(r, key, v, texts[i].to);
+        if (streq(key, "os"))
+                return read_os(r, v, e);
+        if (streq(key, "ip"))
+                return read_ips(r, v, e->ip);
+        if (streq(key, "cgroup"))
+                return read_cgroup(r, v, &e->cgroup);
+        if (streq(key, "capabilities"))
+                return read_capabilities(r, v, &e->sys_resource);
+        if (streq(key, "ipvs"))
+                return read_bool(r, key, v, &e->ipvs);
+        return unknown_key(r, key);
+}
+
+static int read_entry(struct reader *r, const char *name, json_t *v, struct facts_entry *e)
+{
+        const char *key;
+        json_t *value;
+        *e = (struct facts_entry){ .name = arena_strdup(r->arena, name), .sys_resource = -1, .ipvs = -1 };
+        r->node = e->name;
+        if (!json_is_object(v))
+                return error_set(r->err, EINVAL, EXIT_CONFIG, "%s: %s: an object of facts is wanted", r->path, name);
+        json_object_foreach(v, key, value)
+        {
+                int rc = read_fact(r, key, value, e);
+                if (rc < 0)
+                        return rc;
+        }
+        return 0;
+}
+
+static int compare_entries(const void *a, const void *b) { return strcmp(((const struct facts_entry *)a)->name, ((const struct facts_entry *)b)->name); }
+
+static int read_nodes(struct reader *r, json_t *nodes, struct facts_file *f)
+{
+        const char *name;
+        json_t *v;
+        if (nodes && !json_is_object(nodes))
+                return error_set(r->err, EINVAL, EXIT_CONFIG, "%s: nodes: an object with one entry a node is wanted", r->path);
+        f->entries = arena_array(r->arena, struct facts_entry, json_object_size(nodes));
+        json_object_foreach(nodes, name, v)
+        {
+                int rc = read_entry(r, name, v, &f->entries[f->count++]);
+                if (rc < 0)
+                        return rc;
+        }
+        if (f->count)
+                qsort(f->entries, f->count, sizeof(*f->entries), compare_entries);
+        return 0;
+}
+
+static void json_free(json_t **j) { json_decref(*j); }
+
+int facts_load(const char *path, struct arena *a, struct facts_file **out, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        json_error_t je;
+        int rc = file_read(path, FACTS_MAX_FILE, &text, err);
+        if (rc < 0)
+                return rc;
+        json_t *root CLEANUP(json_free) = json_loadb(str_text(&text), text.len, JSON_REJECT_DUPLICATES, &je);
+        if (!json_is_object(root))
+                return error_set(
+                        err, EINVAL, EXIT_CONFIG, "%s:%d:%d: %s", path, root ? 1 : je.line, root ? 1 : je.column, root ? "an object is wanted" : je.text);
+        struct reader r = { .path = arena_strdup(a, path), .arena = a, .err = err };
+        struct facts_file *f = arena_new(a, struct facts_file);
+        f->path = r.path;
+        f->def = (struct facts_entry){ .name = "default", .sys_resource = -1, .ipvs = -1 };
+        json_t *def = json_object_get(root, "default");
+        if (def && (rc = read_entry(&r, "default", def, &f->def)) < 0)
+                return rc;
+        if ((rc = read_nodes(&r, json_object_get(root, "nodes"), f)) < 0)
+                return rc;
+        *out = f;
+        return 0;
+}
+
+static const struct facts_entry *find_entry(const struct facts_file *f, const char *name)
+{
+        struct facts_entry key = { .name = name };
+        return f && f->count ? bsearch(&key, f->entries, f->count, sizeof(key), compare_entries) : NULL;
+}
+
+void facts_addresses(const struct facts_file *f, struct cluster *c)
+{
+        for (size_t i = 0; f && i < c->node_count; i++) {
+                struct node *n = &c->nodes[i];
+                const struct facts_entry *e = find_entry(f, n->name);
+                if (e && e->address) {
+                        n->address = e->address;
+                        if (!e->ip[0].family && !n->ip[0].family)
+                                ip_parse(e->address, &n->ip[0]);
+                }
+                if (!e || !e->ip[0].family)
+                        continue;
+                bool other = c->network.pods.n && e->ip[1].family == c->network.pods.v[0].ip.family; /* the cluster's first family first */
+                n->ip[0] = e->ip[other];
+                n->ip[1] = e->ip[!other];
+        }
+}
+
+/* The node's own, or the file's default. */
+#define FACT(field, unset) (e && e->field != (unset) ? e->field : f && f->def.field != (unset) ? f->def.field : (unset))
+
+static int unfit(const struct node *n, const char *id, struct error *err)
+{
+        struct str known CLEANUP(str_release) = { 0 };
+        if (!strncasecmp(id, "windows", 7)) {
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "node %s: Windows is not supported", n->name);
+                return error_hint(err, "give this node one of the Linux systems slipway knows, or join it with kubeadm yourself");
+        }
+        os_names(&known);
+        error_set(err, ENOTSUP, EXIT_PREFLIGHT, "node %s: the operating system %s is not known", n->name, id);
+        return error_hint(err, "known are %s", str_text(&known));
+}
+
+/* Names a kernel or a distribution uses for the two we know. */
+static const char *canonical_arch(const char *arch)
+{
+        static const char *const names[][2] = { { "x86_64", "amd64" }, { "amd64", "amd64" }, { "aarch64", "arm64" }, { "arm64", "arm64" } };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (streq(names[i][0], arch))
+                        return names[i][1];
+        return NULL;
+}
+
+int facts_for(const struct facts_file *f, const struct node *n, struct facts *out, struct error *err)
+{
+        const struct facts_entry *e = find_entry(f, n->name);
+        const char *id = FACT(os_id, NULL), *version = id ? FACT(os_version, NULL) : NULL, *arch = FACT(arch, NULL), *init = FACT(init, NULL),
+                   *interface = FACT(interface, NULL);
+        if (!id)
+                id = n->pool && n->pool->os ? n->pool->os : "debian";
+        const struct os_id *os = os_find(id);
+        if (!os)
+                return unfit(n, id, err);
+        if (arch && !canonical_arch(arch)) {
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "node %s: the processor architecture %s is not supported", n->name, arch);
+                return error_hint(err, "amd64 and arm64 are");
+        }
+        if (init && !streq(init, "systemd")) {
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "node %s: its init is %s, and slipway's services need systemd", n->name, init);
+                return error_hint(err, "boot the machine with systemd, or use another image");
+        }
+        *out = (struct facts){
+                .os_id = os->id,
+                .os_version = version ? version : os->version,
+                .family = os->family,
+                .arch = arch ? canonical_arch(arch) : "amd64",
+                .cgroup = FACT(cgroup, 0) ? FACT(cgroup, 0) : 2,
+                .systemd = true,
+                .sys_resource = FACT(sys_resource, -1) != 0,
+                .ipvs = FACT(ipvs, -1) != 0,
+                .interface = interface ? interface : "eth0",
+        };
+        return 0;
+}

@@ -1,0 +1,143 @@
+/* The kubelet: its configuration, its flags, and which labels and taints a node may give itself. */
+#include "node/context.h"
+#include "node/template.h"
+#include "base/quote.h"
+
+/* ---- labels ---- */
+
+/* NodeRestriction lets a kubelet set these of Kubernetes' own prefixes and no others; the rest is set through the API. */
+static bool kubelet_may_set(const char *label)
+{
+        static const char *const allowed[] = {
+                "kubernetes.io/hostname",
+                "topology.kubernetes.io/zone",
+                "topology.kubernetes.io/region",
+                "failure-domain.beta.kubernetes.io/zone",
+                "failure-domain.beta.kubernetes.io/region",
+                "beta.kubernetes.io/instance-type",
+                "node.kubernetes.io/instance-type",
+                "kubernetes.io/os",
+                "kubernetes.io/arch",
+                "beta.kubernetes.io/os",
+                "beta.kubernetes.io/arch",
+        };
+        const char *slash = strchr(label, '/');
+        char domain[256];
+        if (!slash || (size_t)(slash - label) >= sizeof(domain))
+                return true;
+        snprintf(domain, sizeof(domain), ".%.*s", (int)(slash - label), label);
+        if (!has_suffix(domain, ".kubernetes.io") && !has_suffix(domain, ".k8s.io"))
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(allowed); i++)
+                if (streq(allowed[i], label))
+                        return true;
+        return has_suffix(domain, ".kubelet.kubernetes.io") || has_suffix(domain, ".node.kubernetes.io");
+}
+
+static const char *node_labels(const struct context *x)
+{
+        static const struct pairs none = { 0 };
+        struct pairs all = pairs_over(x->arena, &x->node->pool->labels, x->node->host ? &x->node->host->labels : &none);
+        struct str s CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < all.n; i++)
+                if (kubelet_may_set(all.v[i].key))
+                        str_addf(&s, "%s%s=%s", s.len ? "," : "", all.v[i].key, all.v[i].value);
+        return arena_strdup(x->arena, str_text(&s));
+}
+
+/* ---- taints ---- */
+
+static void taint_add(json_t *list, const struct taint *t)
+{
+        json_t *o = json_object();
+        json_put(o, "key", t->key);
+        json_put(o, "value", t->value);
+        json_put(o, "effect", t->effect);
+        json_array_append_new(list, o);
+}
+
+static json_t *taint_values(const struct context *x)
+{
+        static const struct taint control_plane = { "node-role.kubernetes.io/control-plane", "", "NoSchedule" };
+        const struct pool *p = x->node->pool;
+        json_t *list = json_array();
+        if (p->roles & ROLE_CONTROL_PLANE && !(p->roles & ROLE_WORKER))
+                taint_add(list, &control_plane);
+        for (size_t i = 0; i < p->taints.n; i++)
+                taint_add(list, &p->taints.v[i]);
+        for (size_t i = 0; x->node->host && i < x->node->host->taints.n; i++)
+                taint_add(list, &x->node->host->taints.v[i]);
+        return json_array_size(list) ? json_pack("{s:o}", "list", list) : (json_decref(list), json_false());
+}
+
+/* ---- flags ---- */
+
+static void arg_add(const struct context *x, struct str *s, const char *name, const char *value)
+{
+        str_add(s, s->len ? " " : "");
+        quote_word(s, arena_printf(x->arena, "--%s=%s", name, value));
+}
+
+static const char *node_ips(const struct context *x)
+{
+        char a[IP_TEXT], b[IP_TEXT];
+        const struct ip *ip = x->node->ip;
+        bool dual = ip[1].family && x->cluster->network.pods.n > 1;
+        return arena_printf(x->arena, dual ? "%s,%s" : "%s", ip_format(&ip[0], a), dual ? ip_format(&ip[1], b) : "");
+}
+
+static const char *kubelet_args(const struct context *x)
+{
+        const struct pairs user = pairs_over(x->arena, &x->cluster->components.kubelet.flags, &x->node->pool->kubelet.flags);
+        const char *labels = node_labels(x);
+        struct str s CLEANUP(str_release) = { 0 };
+        arg_add(x, &s, "hostname-override", x->node->name);
+        arg_add(x, &s, "node-ip", node_ips(x));
+        if (*labels)
+                arg_add(x, &s, "node-labels", labels);
+        for (size_t i = 0; i < user.n; i++)
+                arg_add(x, &s, flag_name(user.v[i].key), user.v[i].value);
+        return arena_strdup(x->arena, str_text(&s));
+}
+
+/* ---- configuration ---- */
+
+static json_t *pairs_section(const struct context *x, const struct pairs *cluster, const struct pairs *pool)
+{
+        struct pairs all = pairs_over(x->arena, cluster, pool);
+        return all.n ? json_pack("{s:o}", "pairs", json_pairs(&all)) : json_false();
+}
+
+json_t *kubelet_values(const struct context *x)
+{
+        const struct kubelet_options *c = &x->cluster->components.kubelet, *p = &x->node->pool->kubelet;
+        json_t *v = json_object();
+        json_object_set_new(v, "eviction_hard", pairs_section(x, &c->eviction_hard, &p->eviction_hard));
+        json_object_set_new(v, "kube_reserved", pairs_section(x, &c->kube_reserved, &p->kube_reserved));
+        json_object_set_new(v, "system_reserved", pairs_section(x, &c->system_reserved, &p->system_reserved));
+        json_object_set_new(v, "max_pods", json_integer(p->max_pods > 0 ? p->max_pods : c->max_pods > 0 ? c->max_pods : 0));
+        json_object_set_new(v, "taints", taint_values(x));
+        json_put(v, "args", kubelet_args(x));
+        return v;
+}
+
+void kubelet_config(const struct context *x, struct str *out)
+{
+        const struct tree *over[] = { x->cluster->components.kubelet.config, x->node->pool->kubelet.config };
+        struct str text CLEANUP(str_release) = { 0 };
+        template_render("kubelet-config.yaml", x->values, &text);
+        if (!over[0] && !over[1]) {
+                str_addn(out, str_text(&text), text.len);
+                return;
+        }
+        json_t *config = json_from_yaml(str_text(&text));
+        for (size_t i = 0; i < ARRAY_SIZE(over); i++) {
+                if (!over[i])
+                        continue;
+                json_t *o = json_from_tree(over[i]);
+                json_overlay(config, o);
+                json_decref(o);
+        }
+        yaml_from_json(config, out);
+        json_decref(config);
+}

@@ -1,0 +1,192 @@
+/* Values of one node: its addresses, its peers, the versions of the day. */
+#include "node/context.h"
+#include "base/quote.h"
+
+/* Up to this many nodes are named one by one in NO_PROXY; beyond, the /24 and /64 they stand in: the variable has to fit into an environment. */
+#define NO_PROXY_NODES 64
+
+#define NO_PROXY_BLOCKS 512
+
+/* Bytes that the addresses of a block have in common: a /24 or a /64. Called for every node once a node, so it does no more than compare. */
+static bool same_block(const struct ip *a, const struct ip *b) { return a->family == b->family && !memcmp(a->b, b->b, a->family == 4 ? 3 : 8); }
+
+static void no_proxy_blocks(const struct cluster *c, struct str *s)
+{
+        const struct ip *seen[NO_PROXY_BLOCKS];
+        size_t n = 0;
+        for (size_t i = 0; i < c->node_count * 2; i++) {
+                const struct ip *ip = &c->nodes[i / 2].ip[i % 2];
+                size_t k = n;
+                if (!ip->family)
+                        continue;
+                while (k && !same_block(seen[k - 1], ip)) /* from the last: neighbours come one after the other */
+                        k--;
+                if (k || n == NO_PROXY_BLOCKS)
+                        continue;
+                char text[IP_TEXT], buf[IP_TEXT + 4];
+                struct cidr block;
+                seen[n++] = ip;
+                snprintf(buf, sizeof(buf), "%s/%d", ip_format(ip, text), ip->family == 4 ? 24 : 64);
+                if (cidr_parse(buf, &block, NULL))
+                        str_addf(s, ",%s", cidr_format(&block, buf));
+        }
+}
+
+static void no_proxy_nodes(const struct cluster *c, struct str *s)
+{
+        char text[IP_TEXT], buf[IP_TEXT + 4];
+        for (size_t i = 0; i < c->network.hosts.n; i++)
+                str_addf(s, ",%s", cidr_format(&c->network.hosts.v[i], buf));
+        if (c->network.hosts.n)
+                return;
+        if (c->node_count > NO_PROXY_NODES) {
+                no_proxy_blocks(c, s);
+                return;
+        }
+        for (size_t i = 0; i < c->node_count * 2; i++)
+                if (c->nodes[i / 2].ip[i % 2].family)
+                        str_addf(s, ",%s", ip_format(&c->nodes[i / 2].ip[i % 2], text));
+}
+
+static const char *no_proxy(const struct context *x)
+{
+        const struct cluster *c = x->cluster;
+        struct str s CLEANUP(str_release) = { 0 };
+        const char *endpoint = cluster_endpoint_host(c);
+        str_addf(&s, "localhost,127.0.0.1,::1,.svc,.%s", c->network.domain);
+        str_addf(&s, ",%s,%s", cidrs_join(x->arena, &c->network.pods), cidrs_join(x->arena, &c->network.services));
+        if (endpoint)
+                str_addf(&s, ",%s", endpoint);
+        no_proxy_nodes(c, &s);
+        for (size_t i = 0; i < c->proxy.no_proxy.n; i++)
+                str_addf(&s, ",%s", c->proxy.no_proxy.v[i]);
+        return arena_strdup(x->arena, str_text(&s));
+}
+
+static json_t *image_values(const struct context *x)
+{
+        static const struct {
+                const char *key;
+                enum image_id id;
+        } table[] = {
+                { "apiserver", IMG_APISERVER },
+                { "controller_manager", IMG_CONTROLLER_MANAGER },
+                { "scheduler", IMG_SCHEDULER },
+                { "haproxy", IMG_HAPROXY },
+                { "keepalived", IMG_KEEPALIVED },
+        };
+        json_t *v = json_object();
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                json_put(v, table[i].key, x->catalogue.images[table[i].id].name);
+        return v;
+}
+
+static json_t *flannel_values(const struct context *x)
+{
+        static const char *const backends[] = { [FLANNEL_VXLAN] = "vxlan", [FLANNEL_HOST_GW] = "host-gw", [FLANNEL_WIREGUARD] = "wireguard" };
+        const struct network *n = &x->cluster->network;
+        const struct ip *v4 = node_ip(x->node, 4), *v6 = node_ip(x->node, 6);
+        char text[IP_TEXT + 4];
+        struct str args CLEANUP(str_release) = { 0 };
+        json_t *v = json_object();
+        json_put(v, "backend", backends[n->fabric.backend]);
+        json_object_set_new(v, "mtu", json_integer(n->fabric.mtu));
+        json_object_set_new(v, "nftables", json_boolean(n->proxy_mode == PROXY_NFTABLES));
+        for (size_t i = 0; i < n->pods.n; i++)
+                json_put(v, n->pods.v[i].ip.family == 4 ? "network" : "network6", cidr_format(&n->pods.v[i], text));
+        /* in dual-stack flannel looks an interface up by its IPv4 address */
+        const struct ip *own = n->pods.n > 1 && v4->family == 4 ? v4 : &x->node->ip[0];
+        str_add(&args, "--iface=");
+        quote_word(&args, n->fabric.interface ? n->fabric.interface : ip_format(own, text));
+        if (v4->family == 4 && json_object_get(v, "network"))
+                str_addf(&args, " --public-ip=%s", ip_format(v4, text));
+        if (v6->family == 6 && json_object_get(v, "network6"))
+                str_addf(&args, " --public-ipv6=%s", ip_format(v6, text));
+        json_put(v, "args", str_text(&args));
+        return v;
+}
+
+static json_t *encryption_values(const struct context *x)
+{
+        static const char *const providers[] = {
+                [ENCRYPTION_NONE] = "", [ENCRYPTION_SECRETBOX] = "secretbox", [ENCRYPTION_AESCBC] = "aescbc", [ENCRYPTION_AESGCM] = "aesgcm"
+        };
+        json_t *v = json_object(), *resources = json_array();
+        for (size_t i = 0; i < x->cluster->encryption.resources.n; i++)
+                json_add(resources, x->cluster->encryption.resources.v[i]);
+        json_object_set_new(v, "resources", resources);
+        json_put(v, "provider", providers[x->cluster->encryption.provider]);
+        json_put(v, "name", x->in->identity->encryption_key_name);
+        json_put(v, "key", x->in->identity->encryption_key);
+        return v;
+}
+
+static json_t *gate_values(const struct cluster *c)
+{
+        json_t *list = json_array();
+        for (size_t i = 0; i < c->feature_gates.n; i++) {
+                json_t *o = json_object();
+                json_put(o, "key", c->feature_gates.v[i].key);
+                json_object_set_new(o, "value", json_boolean(streq(c->feature_gates.v[i].value, "true")));
+                json_array_append_new(list, o);
+        }
+        return json_array_size(list) ? json_pack("{s:o}", "pairs", list) : (json_decref(list), json_false());
+}
+
+static void plain_values(struct context *x)
+{
+        static const char *const levels[] = {
+                [AUDIT_NONE] = "None", [AUDIT_METADATA] = "Metadata", [AUDIT_REQUEST] = "Request", [AUDIT_REQUEST_RESPONSE] = "RequestResponse"
+        };
+        static const char *const security[] = {
+                [POD_SECURITY_PRIVILEGED] = "privileged", [POD_SECURITY_BASELINE] = "baseline", [POD_SECURITY_RESTRICTED] = "restricted"
+        };
+        const struct cluster *c = x->cluster;
+        const struct os_id *os = os_find(x->facts->os_id);
+        struct ip dns[2];
+        char text[IP_TEXT];
+        json_t *v = x->values, *list = json_array();
+        json_put(v, "name", x->node->name);
+        json_put(v, "domain", c->network.domain);
+        json_put(v, "pods", cidrs_join(x->arena, &c->network.pods));
+        json_put(v, "pause", c->runtime.pause ? c->runtime.pause : x->catalogue.images[IMG_PAUSE].name);
+        json_put(v, "no_proxy", x->with & WITH_HTTP_PROXY ? no_proxy(x) : "");
+        json_put(v, "audit_level", levels[c->audit.level]);
+        json_put(v, "pod_security", security[c->admission.pod_security]);
+        json_put(v, "resolv_conf", os && os->resolved ? "/run/systemd/resolve/resolv.conf" : "");
+        json_object_set_new(v, "systemd_cgroup", json_boolean(x->facts->cgroup == 2));
+        json_object_set_new(v, "cgroup_v1", json_boolean(x->facts->cgroup == 1));
+        json_object_set_new(v, "ipv6", json_boolean(any_ipv6(c)));
+        json_object_set_new(v, "static_balancers", json_boolean(x->with & WITH_STATIC_BALANCERS));
+        for (size_t i = 0, n = cluster_dns(c, dns); i < n; i++)
+                json_add(list, ip_format(&dns[i], text));
+        json_object_set_new(v, "dns", list);
+        json_object_set_new(v, "gates", gate_values(c));
+        json_object_set_new(v, "image", image_values(x));
+}
+
+void node_values(struct context *x)
+{
+        const struct {
+                unsigned need;
+                const char *key;
+                json_t *(*make)(const struct context *);
+        } table[] = {
+                { ON_KUBE, "api", api_values },
+                { ON_KUBE, "kubelet", kubelet_values },
+                { ON_KUBE | WITH_KUBE_PROXY, "kube_proxy", kube_proxy_values },
+                { ON_KUBE | WITH_FLANNEL, "flannel", flannel_values },
+                { ON_KUBE, "registry", registry_values },
+                { ON_CONTROL_PLANE, "apiserver", control_apiserver },
+                { ON_CONTROL_PLANE, "controller_manager", control_controller_manager },
+                { ON_CONTROL_PLANE, "scheduler", control_scheduler },
+                { ON_CONTROL_PLANE | WITH_ENCRYPTION, "encryption", encryption_values },
+                { ON_CONTROL_PLANE | WITH_VIP, "vip", vip_values },
+                { ON_ETCD, "etcd", etcd_values },
+        };
+        x->values = json_copy(x->host);
+        plain_values(x);
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if ((x->with & table[i].need) == table[i].need)
+                        json_object_set_new(x->values, table[i].key, table[i].make(x));
+}
