@@ -489,7 +489,7 @@ static void test_flatcar(void **state)
         fixture_release(&f);
 }
 
-/* An intermediate authority's bundle cannot sign: the controller manager gets the certificate alone. */
+/* Behind an intermediate, clients are checked against its certificate alone; the bundle with its root is for checking servers. */
 static void test_intermediate(void **state)
 {
         struct fixture f;
@@ -497,8 +497,11 @@ static void test_intermediate(void **state)
         fixture_init(&f, ha_yaml);
         f.identity.ca[CA_CLUSTER].chain = PEM("root");
         fixture_render(&f, "c1", &s);
-        has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt");
-        assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-signing.crt"), PEM("cert"));
+        has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt");
+        has(&s, MANIFESTS "kube-controller-manager.yaml", "--root-ca-file=/etc/kubernetes/pki/ca-bundle.crt");
+        has(&s, MANIFESTS "kube-apiserver.yaml", "--client-ca-file=/etc/kubernetes/pki/ca.crt");
+        assert_string_equal(content(&s, "/etc/kubernetes/pki/ca.crt"), PEM("cert"));
+        assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-bundle.crt"), PEM("bundle"));
         nodespec_release(&s);
         fixture_release(&f);
 }
