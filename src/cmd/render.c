@@ -259,6 +259,9 @@ int cmd_render(const struct options *o, struct error *err)
         if (ret < 0)
                 return ret;
         if (o->dir)
-                printf(json(&r) ? "{\"nodes\": %zu, \"format\": \"%s\"}\n" : r.count == 1 ? "wrote %zu node as %s\n" : "wrote %zu nodes as %s\n", r.count, format_names[r.format]);
+                printf(json(&r)        ? "{\"nodes\": %zu, \"format\": \"%s\"}\n"
+                        : r.count == 1 ? "wrote %zu node as %s\n"
+                                       : "wrote %zu nodes as %s\n",
+                        r.count, format_names[r.format]);
         return EXIT_OK;
 }

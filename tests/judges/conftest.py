@@ -15,7 +15,7 @@ import cases  # noqa: E402
 
 CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 ARTIFACTS = CACHE / "artifacts"
-VERSIONS = {"kube": "kubernetes-1.36.3", "etcd": "etcd-*", "containerd": "containerd-*", "ignition": "ignition-*", "flannel": "flannel-[0-9]*"}
+KUBERNETES = "kubernetes-1.36.3"  # as in the cases
 
 
 class Programs:
@@ -24,7 +24,7 @@ class Programs:
     @staticmethod
     def upstream(name):
         found = sorted(ARTIFACTS.glob(f"*/{name}"))
-        wanted = [p for p in found if p.parent.name == VERSIONS["kube"]] or found
+        wanted = [p for p in found if p.parent.name == KUBERNETES] or found
         assert wanted, f"{name} is not under {ARTIFACTS}: run scripts/artifacts.sh"
         return wanted[-1]
 

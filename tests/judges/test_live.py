@@ -21,7 +21,8 @@ class Machine:
     def __init__(self, root, logs):
         self.root, self.logs, self.running = root, logs, []
         self.holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
-        time.sleep(0.2)
+        while os.readlink(f"/proc/{self.holder.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+            time.sleep(0.05)
         self.inside("ip", "link", "set", "lo", "up")
         self.inside("ip", "addr", "add", f"{ADDRESS}/24", "dev", "lo")
 

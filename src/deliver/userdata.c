@@ -1,0 +1,83 @@
+#include "deliver/encode.h"
+#include "deliver/userdata.h"
+
+struct platform {
+        const char *name;
+        size_t limit; /* 0: none */
+        bool base64;  /* counted as encoded */
+};
+
+static const struct platform platforms[] = {
+        [PROVIDER_LOCAL] = { "this computer", 0, false },
+        [PROVIDER_SSH] = { "ssh", 0, false },
+        [PROVIDER_OPENSTACK] = { "OpenStack", USERDATA_LIMIT_OPENSTACK, true },
+        [PROVIDER_AWS] = { "AWS", USERDATA_LIMIT_AWS, false },
+};
+
+static size_t counted(const struct platform *p, size_t n) { return p->base64 ? (n + 2) / 3 * 4 : n; }
+
+static bool fits(const struct platform *p, const struct str *data) { return !p->limit || counted(p, data->len) <= p->limit; }
+
+static void compress(const struct cluster *c, const struct nodespec *s, enum user_data format, const struct str *plain, struct str *out)
+{
+        if (format == USER_DATA_CLOUD_INIT) {
+                gzip_add(out, plain->data, plain->len);
+                return;
+        }
+        struct str inner CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 };
+        ignition_text(c, s, false, &inner);
+        gzip_add(&packed, inner.data, inner.len);
+        str_add(out, "{\"ignition\":{\"version\":\"3.4.0\",\"config\":{\"replace\":{\"compression\":\"gzip\",\"source\":\"");
+        data_url_add(out, packed.data, packed.len);
+        str_add(out, "\"}}}}\n");
+}
+
+struct size {
+        const char *name;
+        size_t n;
+};
+
+static int by_size(const void *a, const void *b)
+{
+        const struct size *x = a, *y = b;
+        return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static int too_big(const struct cluster *c, const struct nodespec *s, const struct platform *p, size_t n, struct error *err)
+{
+        struct size *all CLEANUP(free_p) = xcalloc(s->count + 1, sizeof(*all));
+        struct str biggest CLEANUP(str_release) = { 0 };
+        size_t count = 0;
+        for (size_t i = 0; i < s->count; i++)
+                if (s->entries[i].kind == SPEC_FILE)
+                        all[count++] = (struct size){ s->entries[i].path, s->entries[i].len };
+        for (size_t i = 0; i < c->os.authorized_keys.n; i++)
+                all[count].n += strlen(c->os.authorized_keys.v[i]);
+        if (all[count].n)
+                all[count++].name = "os.authorizedKeys";
+        qsort(all, count, sizeof(*all), by_size);
+        for (size_t i = 0; i < count && i < 3; i++)
+                str_addf(&biggest, "%s%s (%zu bytes)", i ? ", " : "; the biggest in it: ", all[i].name, all[i].n);
+        error_set(err, E2BIG, EXIT_CONFIG, "node %s: its user-data is %zu bytes%s after compression and %s takes %zu%s", s->node->name, counted(p, n),
+                p->base64 ? " of base64" : "", p->name, p->limit, str_text(&biggest));
+        return error_hint(err, "make those smaller, or leave them out of cluster.yaml and put them in the machine's image");
+}
+
+int userdata_fit(const struct cluster *c, const struct nodespec *s, enum user_data format, enum provider_kind provider, struct str *data, struct error *err)
+{
+        const struct platform *p = &platforms[provider];
+        struct str plain CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 };
+        if (format == USER_DATA_CLOUD_INIT)
+                cloudinit_write(c, s, &plain);
+        else
+                ignition_write(c, s, &plain);
+        if (fits(p, &plain)) {
+                str_addn(data, plain.data, plain.len);
+                return 0;
+        }
+        compress(c, s, format, &plain, &packed);
+        if (!fits(p, &packed))
+                return too_big(c, s, p, packed.len, err);
+        str_addn(data, packed.data, packed.len);
+        return 0;
+}
