@@ -95,6 +95,10 @@ static void oidc(const struct cluster *c, struct problems *p)
         if (o->groups_prefix && has_prefix(o->groups_prefix, "system:"))
                 rule_error(p, c, "auth.oidc.groupsPrefix", "use a prefix of your own, such as \"oidc:\"",
                         "the prefix would let the provider name Kubernetes' own groups");
+        for (size_t i = 0; i < o->required_claims.n; i++)
+                if (strchr(o->required_claims.v[i].value, ','))
+                        rule_error(p, c, "auth.oidc.requiredClaims", "one claim a line, without commas",
+                                "the API server reads a comma as the beginning of another claim, got %s", o->required_claims.v[i].value);
         for (size_t i = 0; i < o->signing_algs.n; i++) {
                 bool known = false;
                 for (size_t k = 0; o->signing_algs.v[i] && k < ARRAY_SIZE(algs); k++)

@@ -84,7 +84,11 @@ json_t *vip_values(const struct context *x)
                 abort(); /* T_ADDRESS */
         json_t *peers = peer_values(x, vip.family, &place);
         ip_format(&vip, text);
-        json_put(v, "annotation", arena_printf(x->arena, "%s router %ld priority %ld", text, router_id(c, &vip), FIRST_PRIORITY - place));
+        struct str annotation CLEANUP(str_release) = { 0 };
+        str_addf(&annotation, "%s router %ld priority %ld peers", text, router_id(c, &vip), FIRST_PRIORITY - place);
+        for (size_t i = 0; i < json_array_size(peers); i++)
+                str_addf(&annotation, " %s", json_string_value(json_array_get(peers, i)));
+        json_put(v, "annotation", str_text(&annotation));
         json_put(v, "address", arena_printf(x->arena, "%s/%d", text, vip.family == 4 ? 32 : 128));
         json_put(v, "interface", c->api.vip_interface ? c->api.vip_interface : x->facts->interface);
         json_put(v, "check", check_command(x, vip.family));

@@ -170,6 +170,14 @@ static void admission_flags(const struct context *x, struct flags *f)
                 flag_add(f, "admission-control-config-file", "/etc/kubernetes/admission/config.yaml");
 }
 
+/* Dex in the cluster has a certificate of our own authority, which no system knows. */
+static const char *oidc_ca(const struct context *x)
+{
+        if (x->with & WITH_OIDC_CA)
+                return PKI "oidc-ca.crt";
+        return x->cluster->services.dex.host ? (x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt") : NULL;
+}
+
 static void oidc_flags(const struct context *x, struct flags *f)
 {
         const struct oidc *o = &x->cluster->auth.oidc;
@@ -180,7 +188,7 @@ static void oidc_flags(const struct context *x, struct flags *f)
                 { "oidc-username-prefix", o->username_prefix },
                 { "oidc-groups-claim", o->groups_claim },
                 { "oidc-groups-prefix", o->groups_prefix },
-                { "oidc-ca-file", x->with & WITH_OIDC_CA ? PKI "oidc-ca.crt" : NULL },
+                { "oidc-ca-file", oidc_ca(x) },
                 { "oidc-signing-algs", o->signing_algs.n ? strings_join(x->arena, &o->signing_algs, ",") : NULL },
         };
         if (!o->issuer)

@@ -1,5 +1,3 @@
-#include <jansson.h>
-
 #include "base/file.h"
 #include "node/os.h"
 
@@ -280,4 +278,43 @@ int facts_for(const struct facts_file *f, const struct node *n, struct facts *ou
                 .interface = interface ? interface : "eth0",
         };
         return 0;
+}
+
+/* The interface that holds the node's address; what the agent calls its interface is only where the default route goes. */
+static const char *interface_of(json_t *interfaces, const struct ip *ip)
+{
+        size_t i, j;
+        json_t *one, *address;
+        json_array_foreach(interfaces, i, one)
+        {
+                json_array_foreach(json_object_get(one, "addresses"), j, address)
+                {
+                        struct cidr c;
+                        char text[IP_TEXT] = "";
+                        struct ip held;
+                        const char *full = json_string_value(address) ? json_string_value(address) : "";
+                        snprintf(text, sizeof(text), "%.*s", (int)strcspn(full, "/"), full);
+                        if (cidr_parse(full, &c, NULL) && ip_parse(text, &held) && ip_equal(&held, ip))
+                                return json_string_value(json_object_get(one, "name"));
+                }
+        }
+        return NULL;
+}
+
+int facts_from_agent(json_t *said, const struct node *n, struct arena *a, struct facts *out, struct error *err)
+{
+        static const char *const wanted[] = { "os", "arch", "cgroup", "capabilities", "init", "ipvs", "interface" };
+        struct reader r = { .path = n->name, .node = n->name, .arena = a, .err = err };
+        struct facts_entry entry = { .name = n->name, .sys_resource = -1, .ipvs = -1 };
+        struct facts_file one = { .path = n->name, .count = 1, .entries = &entry, .def = { .sys_resource = -1, .ipvs = -1 } };
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+                json_t *v = json_object_get(said, wanted[i]);
+                int rc = v ? read_fact(&r, wanted[i], v, &entry) : 0;
+                if (rc < 0)
+                        return rc;
+        }
+        const char *interface = n->ip[0].family ? interface_of(json_object_get(said, "interfaces"), &n->ip[0]) : NULL;
+        if (interface)
+                entry.interface = arena_strdup(a, interface);
+        return facts_for(&one, n, out, err);
 }

@@ -2,6 +2,8 @@
 #ifndef SLIPWAY_FACTS_H
 #define SLIPWAY_FACTS_H
 
+#include <jansson.h>
+
 #include "config/cluster.h"
 
 enum os_family { OS_DEBIAN, OS_RHEL, OS_FEDORA, OS_SUSE, OS_FLATCAR, OS_FAMILY_COUNT };
@@ -26,5 +28,7 @@ int facts_load(const char *path, struct arena *a, struct facts_file **out, struc
 void facts_addresses(const struct facts_file *f, struct cluster *c);
 /* The facts of one node: the file's, then its default, then pool.os and the usual. An OS nobody knows, or Windows, is EXIT_PREFLIGHT with a sentence. */
 int facts_for(const struct facts_file *f, const struct node *n, struct facts *out, struct error *err);
+/* The same from what the node's agent said of its machine; it says much more than is needed here. */
+int facts_from_agent(json_t *said, const struct node *n, struct arena *a, struct facts *out, struct error *err);
 
 #endif
