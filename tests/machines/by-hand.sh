@@ -10,7 +10,7 @@ export SLIPWAY_SET=${SLIPWAY_SET:-by-hand}
 SLIPWAY=$(realpath "${SLIPWAY:-$here/../../build/slipway}")
 CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 LOGS=${SLIPWAY_LOGS:-/var/tmp/slipway-by-hand-logs}
-WAIT=900
+WAIT=${SLIPWAY_WAIT:-900} # seconds, each
 KUBERNETES=1.36.3
 NODES=(cp1 w1)
 declare -A ADDRESS=([cp1]=10.199.7.11 [w1]=10.199.7.21)
@@ -21,7 +21,11 @@ keep=no
 passed=0 failed=0 begun=$EPOCHREALTIME
 machine() { "$here/machine.sh" "$@"; }
 on() { machine exec "$@"; }
-kubectl() { on cp1 "$kubectl_path" --kubeconfig /etc/kubernetes/super-admin.conf "$@"; }
+# From outside the machines, so that it works while one of them is down.
+kubectl() {
+  HOME=$work machine net "$CACHE/artifacts/kubernetes-$KUBERNETES/kubectl" --kubeconfig "$work/nodes/cp1/root/etc/kubernetes/super-admin.conf" \
+    --server "https://${ADDRESS[cp1]}:6443" --request-timeout=20s "$@"
+}
 since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'; }
 say() { printf '[%6s] %s\n' "$(since "$begun" | tr -d s)" "$*"; }
 pass() { passed=$((passed + 1)); say "ok: $*"; }
@@ -217,7 +221,6 @@ flock -n 9 || { echo "by-hand: another run is at work; waiting for it" >&2; floc
 find /var/tmp -maxdepth 1 -user root -type d -name "slipway-$SLIPWAY_SET.??????" -exec rm -rf {} + # of a killed run
 work=$(mktemp -d "/var/tmp/slipway-$SLIPWAY_SET.XXXXXX")
 coredns=slipway.test/coredns:1
-kubectl_path=/usr/local/bin/kubectl
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
@@ -236,7 +239,6 @@ for n in "${NODES[@]}"; do
   check "$n: units are known and the runtime runs" units_prepare "$n"
   check "$n: images are in the runtime" put_images "$n"
 done
-on cp1 test -x "$kubectl_path" || install -m 755 "$CACHE/artifacts/kubernetes-$KUBERNETES/kubectl" "$(machine root cp1)$kubectl_path"
 
 begin=$EPOCHREALTIME
 for n in "${NODES[@]}"; do units_start "$n"; done
@@ -266,10 +268,10 @@ for p in "$a" "$b"; do check "exec in $p" test "$(kubectl exec "$p" -- /probe na
 until_ok "DNS rolls out" rolled_out -n kube-system deployment/coredns
 for p in "$a" "$b"; do until_ok "$p reaches the service by its name" fetch "$p" web.default 80; done
 
-# Everything is there again after a reboot, without a hand: the worker first, then the control plane.
+# Everything comes back by itself after a power failure: of the worker, then of the control plane.
 for n in w1 cp1; do
   before=$(boot_id "$n")
-  on "$n" systemctl reboot
+  machine reset "$n" 9>&-
   until_ok "$n has booted again" rebooted "$n" "$before"
   until_ok "$n is Ready again" node_ready "$n"
   until_ok "$n: the fabric runs again" fabric_up "$n"

@@ -5,6 +5,7 @@
 #   machine.sh root NAME               the path of its root, as seen from here
 #   machine.sh net COMMAND…            runs a program of this computer in the machines' network
 #   machine.sh list                    NAME ADDRESS PID, one a line
+#   machine.sh reset NAME              as if the power had failed: it ends at once, and boots again
 #   machine.sh stop NAME… | --all      ends it and removes everything of it
 # Machines of one set ($SLIPWAY_SET, default "slipway") share a bridge in a network namespace of their own: nothing of it is
 # seen by the computer's network, and two sets may use the same addresses. Overlays are mounted in a mount namespace of the
@@ -99,9 +100,9 @@ net() { [ -e "/run/netns/$NETNS" ] || die "no machine runs in set $SET"; exec ns
 leader() {
   local pid
   pid=$(cat "$STATE/$1/pid" 2>/dev/null) || return 1
-  read -r pid _ 2>/dev/null <"/proc/$pid/task/$pid/children" || return 1
-  read -r pid _ 2>/dev/null <"/proc/$pid/task/$pid/children" || return 1
-  grep -qE '^NSpid:.*\s1$' "/proc/$pid/status" 2>/dev/null && echo "$pid"
+  pid=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null) && pid=${pid%% *} || return 1
+  pid=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null) && pid=${pid%% *} || return 1
+  [ -n "$pid" ] && grep -qE '^NSpid:.*\s1$' "/proc/$pid/status" 2>/dev/null && echo "$pid"
 }
 
 # What a machine is besides the common root: its name, its address, and a unit that gives it what an nspawn machine lacks.
@@ -142,20 +143,26 @@ UNIT
   ln -sf ../machine-setup.service "$root/etc/systemd/system/sysinit.target.wants/machine-setup.service"
 }
 
-# Boots the machine, and again when it reboots (133 is how nspawn says so). The overlay is mounted in this shell's own namespace.
+# Boots the machine, and again when it reboots (133 is how nspawn says so) or is reset. The overlay is mounted in this shell's own namespace.
+# A computer that boots has no cgroups yet, so what the last boot left is removed: a kubelet would look for its pods in them.
 boot() {
-  local name=$1 base=$2 dir=$STATE/$1
+  local name=$1 base=$2 dir=$STATE/$1 own
+  mapfile -t own < <(cgroups "$name")
   cgroup_enter "$name"
   # shellcheck disable=SC2016
   exec setsid nsenter --net="/run/netns/$NETNS" unshare --mount bash -c '
-    mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root" || exit 1
+    dir=$1 base=$2 name=$3
+    shift 3
+    mount -t overlay overlay -o "lowerdir=$base,upperdir=$dir/upper,workdir=$dir/work" "$dir/root" || exit 1
     status=133
     while [ $status = 133 ]; do
-      systemd-nspawn -D "$1/root" -M "$3" --register=no --keep-unit --capability=all --network-bridge=br0 --resolv-conf=off --timezone=off \
-        --bind="$1/containerd:/var/lib/containerd" --bind="$1/kubelet:/var/lib/kubelet" --bind="$1/etcd:/var/lib/etcd" --bind=/dev/kmsg \
+      systemd-nspawn -D "$dir/root" -M "$name" --register=no --keep-unit --capability=all --network-bridge=br0 --resolv-conf=off --timezone=off \
+        --bind="$dir/containerd:/var/lib/containerd" --bind="$dir/kubelet:/var/lib/kubelet" --bind="$dir/etcd:/var/lib/etcd" --bind=/dev/kmsg \
         --system-call-filter="@keyring bpf @mount" -b
       status=$?
-    done' boot "$dir" "$base" "$name"
+      find "$@" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
+      ! rm "$dir/again" 2>/dev/null || status=133
+    done' boot "$dir" "$base" "$name" "${own[@]}"
 }
 
 start() {
@@ -184,12 +191,14 @@ start() {
   awk -v n="$name" -v a="$ip" -v b="$begun" -v e="$EPOCHREALTIME" 'BEGIN { printf "%s %s booted in %.1f s\n", n, a, e - b }'
 }
 
-# A subshell that joins the machine: its cgroups first, because a namespace alone does not move a process.
+# A subshell that joins the machine: its cgroups first, because a namespace alone does not move a process. The shell in between
+# waits in place of nsenter, which would stop for good when a machine that shuts down stops its processes.
 run() {
   local name=$1 pid
   shift
   pid=$(leader "$name") || { echo "machine: $name does not run" >&2; return 1; }
-  ( cgroup_enter "$name"; exec nsenter -t "$pid" -m -u -i -n -p -C -r -w env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" "$@" )
+  ( cgroup_enter "$name"; exec nsenter --no-fork -t "$pid" -m -u -i -n -p -C -r -w env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" sh -c '"$@"; exit $?' sh "$@" )
 }
 
 wait_gone() { local i; for ((i = 0; i < $2 * 5; i++)); do [ -z "$(cgroup_pids "$1")" ] && return 0; sleep 0.2; done; return 1; }
@@ -219,6 +228,13 @@ cleanup_net() {
   [ ! -e "/run/netns/$NETNS" ] || ip netns delete "$NETNS"
 }
 
+reset() {
+  local pid
+  pid=$(leader "$1") || die "$1 does not run"
+  : >"$STATE/$1/again"
+  kill -KILL "$pid"
+}
+
 list() { local d; for d in "$STATE"/*/; do [ -d "$d" ] && d=$(basename "$d") && echo "$d $(cat "$STATE/$d/address") $(leader "$d" || echo -)"; done; return 0; }
 
 verb=${1:-}
@@ -227,8 +243,9 @@ case $verb in
 start) [ $# = 2 ] || die "usage: start NAME ADDRESS"; start "$@" ;;
 stop) [ $# -ge 1 ] || die "usage: stop NAME… | --all"; if [ "$1" = --all ]; then stop_all; else for n; do stop_one "$n"; done; cleanup_net; fi ;;
 exec) [ $# -ge 2 ] || die "usage: exec NAME COMMAND…"; run "$@" ;;
+reset) [ $# = 1 ] || die "usage: reset NAME"; reset "$1" ;;
 root) [ $# = 1 ] || die "usage: root NAME"; pid=$(leader "$1") || die "$1 does not run"; echo "/proc/$pid/root" ;;
 net) net "$@" ;;
 list) list ;;
-*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | stop NAME… | stop --all" ;;
+*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | reset NAME | stop NAME… | stop --all" ;;
 esac
