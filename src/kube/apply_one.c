@@ -1,0 +1,156 @@
+#include "kube/apply.h"
+
+#define PATIENCE         30000 /* for what may pass: an API server that restarts, a webhook that starts */
+#define UNKNOWN_PATIENCE 10000 /* for a kind that is not there: its definition may have been applied a moment ago */
+#define SHORT_SECRET     4
+
+static bool patient(const struct document *d, int64_t patience) { return now_ms() - d->since < patience; }
+
+/* The API says 500 for what is wrong with the object too; these are the ones that pass. */
+static bool passing_words(const char *message)
+{
+        static const char *const words[] = { "etcdserver", "failed calling webhook", "timeout", "timed out", "connection refused", "context deadline",
+                "leader changed", "context canceled", "unavailable" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strcasestr(message, words[i]))
+                        return true;
+        return false;
+}
+
+/* A Pod is refused until its namespace's controller has made the service account. */
+static bool waits_for_account(const char *message) { return strstr(message, "error looking up service account") != NULL; }
+
+/* Not found, and it is not an object that is missing but the whole resource. */
+static bool no_resource(const struct kube_reply *reply) { return reply->status == 404 && !json_object_get(json_object_get(reply->body, "details"), "name"); }
+
+static bool may_pass(const struct document *d, const struct answer *a)
+{
+        const struct kube_reply *r = &a->reply;
+        switch (r->status) {
+        case 0:
+                return a->again;
+        case 409:
+        case 429:
+        case 503:
+        case 504:
+                return true;
+        case 403:
+                return waits_for_account(r->error);
+        case 404:
+                return !d->built_in && no_resource(r); /* its CRD is there but not served yet */
+        case 500:
+                return passing_words(r->error);
+        default:
+                return false;
+        }
+}
+
+static void unknown_kind(struct document *d)
+{
+        char *why CLEANUP(free_p) =
+                xasprintf("the API has no kind %s in %s: apply its CustomResourceDefinition first, or correct apiVersion", d->kind, d->api_version);
+        document_failed(d, why);
+}
+
+static void on_applied(const struct kube_reply *reply, void *arg)
+{
+        struct document *d = arg;
+        const struct answer *a = (const struct answer *)reply;
+        d->request = NULL;
+        if (!reply->error)
+                document_done(d);
+        else if (may_pass(d, a) && patient(d, PATIENCE))
+                document_again(d, a->retry_after);
+        else if (no_resource(reply))
+                unknown_kind(d);
+        else
+                document_failed(d, reply->error);
+}
+
+static void patch(struct document *d, struct kind kind)
+{
+        struct str path CLEANUP(str_release) = { 0 };
+        kind_path(&path, d->api_version, kind, d->ns, d->name);
+        str_add(&path, "?fieldManager=slipway&force=true");
+        d->request = request_new(d->apply->call.k, "PATCH", str_text(&path), on_applied, d);
+        d->request->type = xstrdup("application/apply-patch+yaml");
+        d->request->body = json_dumps(d->object, JSON_COMPACT);
+        if (!d->request->body)
+                abort();
+        request_start(d->request);
+}
+
+static struct kind known_kind(struct document *d)
+{
+        struct kind kind = kind_built_in(d->api_version, d->kind);
+        d->built_in = kind.plural;
+        if (!kind.plural)
+                kind = kind_of_crds(d->apply->crds, d->api_version, d->kind);
+        if (!kind.plural)
+                kind = kind_of_list(json_object_get(d->apply->call.k->discovered, d->api_version), d->kind);
+        return kind;
+}
+
+static void on_discovered(const struct kube_reply *reply, void *arg)
+{
+        struct document *d = arg;
+        const struct answer *a = (const struct answer *)reply;
+        d->request = NULL;
+        if (reply->status == 200 && reply->body)
+                json_object_set(d->apply->call.k->discovered, d->api_version, reply->body);
+        struct kind kind = known_kind(d);
+        if (kind.plural)
+                patch(d, kind);
+        else if (patient(d, reply->status == 404 || !reply->error ? UNKNOWN_PATIENCE : PATIENCE) && (!reply->error || reply->status == 404 || may_pass(d, a)))
+                document_again(d, a->retry_after);
+        else if (!reply->error || reply->status == 404)
+                unknown_kind(d);
+        else
+                document_failed(d, reply->error);
+}
+
+void document_go(struct document *d)
+{
+        struct kind kind = known_kind(d);
+        struct str path CLEANUP(str_release) = { 0 };
+        if (!d->since)
+                d->since = now_ms();
+        if (kind.plural) {
+                patch(d, kind);
+                return;
+        }
+        kind_root(&path, d->api_version);
+        d->request = request_new(d->apply->call.k, "GET", str_text(&path), on_discovered, d);
+        request_start(d->request);
+}
+
+static void hide(struct str *s, const char *secret)
+{
+        size_t n = strlen(secret);
+        struct str out = { 0 };
+        const char *p = str_text(s), *hit;
+        if (n < SHORT_SECRET || !strstr(p, secret))
+                return;
+        for (; (hit = strstr(p, secret)); p = hit + n) {
+                str_addn(&out, p, (size_t)(hit - p));
+                str_add(&out, "(hidden)");
+        }
+        str_add(&out, p);
+        str_wipe_release(s);
+        *s = out;
+}
+
+/* The API repeats what it does not understand: for a Secret, that is the secret. Numbers and lists are printed in a form that cannot be
+ * searched for, so its words after the field are left off altogether. */
+char *document_without_secrets(const struct document *d, const char *why)
+{
+        static const char *const fields[] = { "data", "stringData" };
+        struct str s = { 0 };
+        const char *key, *got = streq(d->kind, "Secret") ? strstr(why, ", got ") : NULL;
+        str_addn(&s, why, got ? (size_t)(got - why) : strlen(why));
+        for (size_t i = 0; streq(d->kind, "Secret") && i < ARRAY_SIZE(fields); i++) {
+                json_t *v;
+                json_object_foreach(json_object_get(d->object, fields[i]), key, v) if (json_is_string(v)) hide(&s, json_string_value(v));
+        }
+        return str_take(&s);
+}

@@ -1,0 +1,84 @@
+#include "base/base.h"
+#include "kube/wait.h"
+
+static const json_t *status_of(const json_t *object) { return json_object_get(object, "status"); }
+
+static const char *text_of(const json_t *object, const char *field) { return json_string_value(json_object_get(object, field)); }
+
+const json_t *condition_get(const json_t *object, const char *type)
+{
+        const json_t *conditions = json_object_get(status_of(object), "conditions"), *c;
+        size_t i;
+        json_array_foreach(conditions, i, c)
+        {
+                const char *t = text_of(c, "type");
+                if (t && streq(t, type))
+                        return c;
+        }
+        return NULL;
+}
+
+bool condition_true(const json_t *object, const char *type)
+{
+        const char *status = text_of(condition_get(object, type), "status");
+        return status && streq(status, "True");
+}
+
+const char *condition_why(const json_t *object, const char *type)
+{
+        const json_t *c = condition_get(object, type);
+        const char *message = text_of(c, "message");
+        return message && *message ? message : text_of(c, "reason");
+}
+
+static const char *metadata(const json_t *object, const char *field)
+{
+        const char *s = text_of(json_object_get(object, "metadata"), field);
+        return s ? s : "";
+}
+
+const char *object_name(const json_t *object) { return metadata(object, "name"); }
+
+const char *object_namespace(const json_t *object) { return metadata(object, "namespace"); }
+
+bool node_ready(const json_t *node) { return condition_true(node, "Ready"); }
+
+const char *node_internal_ip(const json_t *node)
+{
+        const json_t *addresses = json_object_get(status_of(node), "addresses"), *a;
+        size_t i;
+        json_array_foreach(addresses, i, a)
+        {
+                const char *type = text_of(a, "type");
+                if (type && streq(type, "InternalIP"))
+                        return text_of(a, "address");
+        }
+        return NULL;
+}
+
+bool pod_ready(const json_t *pod) { return !*metadata(pod, "deletionTimestamp") && condition_true(pod, "Ready"); }
+
+/* The controller has seen what is wanted now. */
+static bool observed(const json_t *object)
+{
+        json_int_t wanted = json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
+        return status_of(object) && json_integer_value(json_object_get(status_of(object), "observedGeneration")) >= wanted && wanted > 0;
+}
+
+static json_int_t number(const json_t *object, const char *field) { return json_integer_value(json_object_get(status_of(object), field)); }
+
+bool deployment_available(const json_t *deployment)
+{
+        const json_t *replicas = json_object_get(json_object_get(deployment, "spec"), "replicas");
+        json_int_t wanted = replicas ? json_integer_value(replicas) : 1;
+        return observed(deployment) && number(deployment, "updatedReplicas") >= wanted && number(deployment, "availableReplicas") >= wanted &&
+               number(deployment, "replicas") <= number(deployment, "updatedReplicas");
+}
+
+bool daemonset_ready(const json_t *daemonset)
+{
+        json_int_t wanted = number(daemonset, "desiredNumberScheduled");
+        return observed(daemonset) && number(daemonset, "updatedNumberScheduled") >= wanted && number(daemonset, "numberAvailable") >= wanted;
+}
+
+bool crd_established(const json_t *crd) { return condition_true(crd, "Established"); }
