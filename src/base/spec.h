@@ -23,12 +23,12 @@ enum spec_kind {
 };
 
 enum spec_flags {
-        SPEC_ONCE = 1,     /* written only where nothing is: the node's own program takes it over (rotated certificates) */
-        SPEC_ENABLE = 2,   /* unit: at boot */
-        SPEC_START = 4,    /* unit: now */
-        SPEC_DISABLE = 8,  /* unit: stopped and masked (a package's own that would get in the way) */
-        SPEC_RELOAD = 16,  /* unit: reload instead of restart when what it reads changed */
-        SPEC_SET = 32,     /* artifact: a set of programs; its path is a directory and its blob a tar whose members land in it */
+        SPEC_ONCE = 1,    /* written only where nothing is: the node's own program takes it over (rotated certificates) */
+        SPEC_ENABLE = 2,  /* unit: at boot */
+        SPEC_START = 4,   /* unit: now */
+        SPEC_DISABLE = 8, /* unit: stopped and masked (a package's own that would get in the way) */
+        SPEC_RELOAD = 16, /* unit: reload instead of restart when what it reads changed */
+        SPEC_SET = 32,    /* artifact: a set of programs; its path is a directory and its blob a tar whose members land in it */
 };
 
 #endif

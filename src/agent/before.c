@@ -1,0 +1,262 @@
+/* What a path held before we first touched it: /var/lib/slipway/before/index, one line a path, and the files themselves beside it by number.
+ * What is no longer in the spec goes back to that; so can the whole host. */
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "agent/agent.h"
+#include "base/file.h"
+
+#define INDEX_MAX ((size_t)32 << 20)
+
+static struct original *add(struct agent *a, const char *kind, const char *key, const char *value)
+{
+        if (a->before.count == a->before.cap) {
+                a->before.cap = a->before.cap ? a->before.cap * 2 : 64;
+                a->before.v = xrealloc(a->before.v, a->before.cap * sizeof(*a->before.v));
+        }
+        struct original *o = &a->before.v[a->before.count++];
+        *o = (struct original){ .kind = xstrdup(kind), .key = xstrdup(key), .value = xstrdup(value) };
+        a->before.dirty = true;
+        return o;
+}
+
+/* Kept files that no line names: a run was killed before it wrote the index. */
+static void remove_strays(struct agent *a)
+{
+        char *path CLEANUP(free_p) = path_join(a->state, "before");
+        DIR *d = a->ours ? opendir(path) : NULL;
+        for (struct dirent *e; d && (e = readdir(d));) {
+                bool named = e->d_name[0] < '0' || e->d_name[0] > '9';
+                for (size_t i = 0; i < a->before.count && !named; i++)
+                        named = streq(a->before.v[i].kind, "file") && streq(a->before.v[i].value, e->d_name);
+                if (!named)
+                        unlinkat(dirfd(d), e->d_name, 0);
+        }
+        if (d)
+                closedir(d);
+}
+
+static void load(struct agent *a)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(a->state, "before/index"), *save = NULL;
+        if (a->before.loaded)
+                return;
+        a->before.loaded = true;
+        bool there = file_read(path, INDEX_MAX, &s, &err) == 0 && s.len;
+        for (char *line = there ? strtok_r(s.data, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save)) {
+                char *f[6], *p = line;
+                size_t n = 0;
+                for (; p && n < 6; n++) {
+                        f[n] = p;
+                        p = n < 5 ? strchr(p, '\t') : NULL;
+                        if (p)
+                                *p++ = 0;
+                }
+                if (n < 6)
+                        continue;
+                struct original *o = add(a, f[0], f[5], f[4]);
+                o->mode = (unsigned)strtoul(f[1], NULL, 8);
+                o->uid = (unsigned)strtoul(f[2], NULL, 10);
+                o->gid = (unsigned)strtoul(f[3], NULL, 10);
+                size_t number = streq(o->kind, "file") ? strtoul(o->value, NULL, 10) : 0;
+                a->before.next = number > a->before.next ? number : a->before.next;
+        }
+        a->before.dirty = false;
+        if (there || err.code == ENOENT)
+                remove_strays(a);
+}
+
+/* Kinds of one key: "sysctl" for a sysctl, "made" for a directory on the way, otherwise a path. */
+static struct original *find(struct agent *a, const char *kind, const char *key)
+{
+        load(a);
+        for (size_t i = 0; i < a->before.count; i++) {
+                struct original *o = &a->before.v[i];
+                bool value = streq(o->kind, "sysctl") || streq(o->kind, "made");
+                if (streq(o->key, key) && (kind ? streq(o->kind, kind) : !value))
+                        return o;
+        }
+        return NULL;
+}
+
+static void drop(struct agent *a, struct original *o)
+{
+        free(o->key);
+        free(o->kind);
+        free(o->value);
+        *o = a->before.v[--a->before.count];
+        a->before.dirty = true;
+}
+
+void before_release(struct agent *a)
+{
+        while (a->before.count)
+                drop(a, &a->before.v[0]);
+        free(a->before.v);
+        memset(&a->before, 0, sizeof(a->before));
+}
+
+int before_flush(struct agent *a, struct error *err)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(a->state, "before/index");
+        if (!a->before.dirty)
+                return 0;
+        for (size_t i = 0; i < a->before.count; i++) {
+                const struct original *o = &a->before.v[i];
+                str_addf(&s, "%s\t%o\t%u\t%u\t%s\t%s\n", o->kind, o->mode, o->uid, o->gid, o->value, o->key);
+        }
+        int r = file_write(path, str_text(&s), s.len, 0600, FILE_SYNC, NULL, err);
+        a->before.dirty = r < 0;
+        return r;
+}
+
+static int copy(const char *from, const char *to, unsigned mode)
+{
+        char buf[64 << 10];
+        ssize_t n;
+        int r = 0, in CLEANUP(close_p) = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out CLEANUP(close_p) = -1;
+        if (in < 0 || (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)) < 0)
+                return -errno;
+        while (r == 0 && (n = read(in, buf, sizeof(buf))) != 0)
+                r = n < 0 ? -errno : write_all(out, buf, (size_t)n);
+        if (r == 0 && fsync(out) < 0)
+                r = -errno;
+        if (r < 0)
+                unlink(to);
+        return r;
+}
+
+/* The same file under a second name where that is possible: we never write into a file, only put another in its place. */
+static int keep_file(struct agent *a, const char *full, struct str *value)
+{
+        char *to CLEANUP(free_p) = NULL;
+        int r;
+        do {
+                free(to);
+                to = xasprintf("%s/before/%zu", a->state, ++a->before.next);
+                r = link(full, to) < 0 ? -errno : 0;
+                if (r == -EXDEV || r == -EPERM || r == -EMLINK || r == -ENOTSUP)
+                        r = copy(full, to, 0600);
+        } while (r == -EEXIST); /* left by a run that was killed before it wrote the index */
+        str_addf(value, "%zu", a->before.next);
+        return r;
+}
+
+int before_keep(struct agent *a, const char *path, struct error *err)
+{
+        struct str value CLEANUP(str_release) = { 0 };
+        struct stat st;
+        char *full CLEANUP(free_p) = agent_path(a, path);
+        if (find(a, NULL, path))
+                return 0;
+        if (lstat(full, &st) < 0) {
+                add(a, "absent", path, "-");
+                return 0;
+        }
+        const char *kind = S_ISREG(st.st_mode) ? "file" : S_ISLNK(st.st_mode) ? "link" : S_ISDIR(st.st_mode) ? "dir" : "other";
+        int r = 0;
+        if (*kind == 'f')
+                r = keep_file(a, full, &value);
+        else if (*kind == 'l') {
+                char target[4096];
+                ssize_t n = readlink(full, target, sizeof(target) - 1);
+                str_addn(&value, target, n > 0 ? (size_t)n : 0);
+        } else
+                str_add(&value, "-");
+        if (r < 0)
+                return error_set(err, -r, EXIT_STEP, "cannot keep what %s held before: %s", path, strerror(-r));
+        struct original *o = add(a, kind, path, str_text(&value));
+        o->mode = st.st_mode & 07777;
+        o->uid = st.st_uid;
+        o->gid = st.st_gid;
+        return 0;
+}
+
+void before_made(struct agent *a, const char *path) { before_value(a, "made", path, "-"); }
+
+void before_value(struct agent *a, const char *kind, const char *key, const char *value)
+{
+        if (!find(a, kind, key))
+                add(a, kind, key, value);
+}
+
+const char *before_get(struct agent *a, const char *kind, const char *key)
+{
+        const struct original *o = find(a, kind, key);
+        return o ? o->value : NULL;
+}
+
+/* Directories that were made for this path alone go with it. */
+static void remove_parents(struct agent *a, const char *path)
+{
+        char *p CLEANUP(free_p) = xstrdup(path), *slash;
+        while ((slash = strrchr(p, '/')) && slash > p) {
+                *slash = 0;
+                struct original *o = find(a, "made", p);
+                char *full CLEANUP(free_p) = agent_path(a, p);
+                if (!o || rmdir(full) < 0)
+                        return;
+                drop(a, o);
+        }
+}
+
+static int restore_file(struct agent *a, const struct original *o, const char *full)
+{
+        char *from CLEANUP(free_p) = xasprintf("%s/before/%s", a->state, o->value);
+        char *temp CLEANUP(free_p) = temp_name(full);
+        unlink(temp);
+        int r = link(from, temp) < 0 ? copy(from, temp, 0600) : 0;
+        if (r == 0 && (chown(temp, o->uid, o->gid) < 0 || chmod(temp, o->mode) < 0 || rename(temp, full) < 0))
+                r = -errno;
+        unlink(r < 0 ? temp : from);
+        return r;
+}
+
+static int restore_link(const struct original *o, const char *full)
+{
+        char *temp CLEANUP(free_p) = temp_name(full);
+        unlink(temp);
+        return symlink(o->value, temp) < 0 || rename(temp, full) < 0 ? -errno : 0;
+}
+
+/* Only one that we made, and only when nothing of others is in it. */
+static int remove_dir(const struct original *o, const char *full, bool *stays)
+{
+        if (!o || !streq(o->kind, "absent") || rmdir(full) == 0)
+                return 0;
+        *stays = errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY;
+        return *stays ? 0 : -errno;
+}
+
+int before_restore(struct agent *a, const char *path, struct error *err)
+{
+        struct original *o = find(a, NULL, path);
+        char *full CLEANUP(free_p) = agent_path(a, path);
+        struct stat st;
+        bool dir = lstat(full, &st) == 0 && S_ISDIR(st.st_mode);
+        int r = 0, back = 0;
+        bool stays = false;
+        if (o && streq(o->kind, "file") && !dir)
+                r = restore_file(a, o, full), back = 1;
+        else if (o && streq(o->kind, "link") && !dir)
+                r = restore_link(o, full), back = 1;
+        else if (o && streq(o->kind, "dir") && dir)
+                r = chown(full, o->uid, o->gid) < 0 || chmod(full, o->mode) < 0 ? -errno : 0, back = 1;
+        else if (dir)
+                r = remove_dir(o, full, &stays);
+        else if (unlink(full) < 0 && errno != ENOENT)
+                r = -errno;
+        if (r < 0)
+                return error_set(err, -r, EXIT_STEP, "cannot remove %s: %s", path, strerror(-r));
+        sync_dir(full);
+        if (o)
+                drop(a, o);
+        if (stays)
+                before_made(a, path); /* it goes when the last of ours in it goes */
+        else if (!back)
+                remove_parents(a, path);
+        return stays ? 2 : back;
+}

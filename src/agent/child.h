@@ -1,0 +1,17 @@
+/* Between session.c and child.c: the children's part of a turn. */
+#ifndef SLIPWAY_CHILD_H
+#define SLIPWAY_CHILD_H
+
+#include <poll.h>
+
+#include "agent/session.h"
+
+#define CHILDREN_MAX 64
+
+size_t children_poll(struct session *s, struct pollfd *p); /* fills in what to wait for; how many */
+void children_turn(struct session *s, const struct pollfd *p, size_t n);
+void children_reap(struct session *s);
+/* Ends them all: asks, then kills. Those to keep are waited for. */
+void children_end(struct session *s);
+
+#endif

@@ -1,0 +1,213 @@
+/* Packages, with the node's own package manager: only what is missing is installed, all at once. */
+#include <fcntl.h>
+
+#include "agent/agent.h"
+
+#define QUERY_SECONDS   120
+#define INSTALL_SECONDS 1800
+
+static const struct manager {
+        const char *program;
+        const char *databases[3]; /* what changes when something is installed */
+        const char *query[6], *install[16], *refresh[8];
+} managers[] = {
+        { .program = "apt-get",
+                .databases = { "/var/lib/dpkg/status" },
+                .query = { "dpkg-query", "-W", "-f", "${Package} ${Status}\n", "--" },
+                /* a configuration file that we wrote before the package came stays ours; another apt at work is waited for */
+                .install = { "apt-get", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Options::=--force-confold", "-o",
+                        "Dpkg::Options::=--force-confdef", "install", "--" },
+                .refresh = { "apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update" } },
+        { .program = "dnf",
+                .databases = { "/usr/lib/sysimage/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/Packages" },
+                .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
+                .install = { "dnf", "-y", "--setopt=install_weak_deps=False", "install" },
+                .refresh = { "dnf", "-y", "makecache" } },
+        { .program = "yum",
+                .databases = { "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/Packages" },
+                .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
+                .install = { "yum", "-y", "install" },
+                .refresh = { "yum", "-y", "makecache" } },
+        { .program = "zypper",
+                .databases = { "/usr/lib/sysimage/rpm/Packages.db", "/var/lib/rpm/Packages.db", "/var/lib/rpm/Packages" },
+                .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
+                .install = { "zypper", "--non-interactive", "install", "--no-recommends", "--" },
+                .refresh = { "zypper", "--non-interactive", "refresh" } },
+};
+
+static const struct manager *manager(void)
+{
+        static const char *const dirs[] = { "/usr/bin", "/bin", "/usr/sbin" };
+        for (size_t i = 0; i < ARRAY_SIZE(managers); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(dirs); k++) {
+                        char *path CLEANUP(free_p) = xasprintf("%s/%s", dirs[k], managers[i].program);
+                        if (access(path, X_OK) == 0)
+                                return &managers[i];
+                }
+        return NULL;
+}
+
+const char *package_manager(void)
+{
+        const struct manager *m = manager();
+        return !m ? NULL : streq(m->program, "apt-get") ? "apt" : m->program;
+}
+
+static bool package_print(struct print *out)
+{
+        const struct manager *m = manager();
+        for (size_t i = 0; m && i < ARRAY_SIZE(m->databases) && m->databases[i]; i++)
+                if (print_take(m->databases[i], out))
+                        return true;
+        return false;
+}
+
+static void words_all(struct words *w, const char *const *v)
+{
+        for (; *v; v++)
+                words_add(w, *v);
+}
+
+static bool installed(const struct str *list, const char *name)
+{
+        char *line CLEANUP(free_p) = xasprintf("%s install ok installed\n", name);
+        const char *at = strstr(str_text(list), line);
+        while (at && at != list->data && at[-1] != '\n')
+                at = strstr(at + 1, line);
+        return at != NULL;
+}
+
+/* rpm is asked one by one: it answers with the name of what provides it, which may be another. */
+static void look(struct agent *a, const struct manager *m)
+{
+        struct words w CLEANUP(words_release) = { 0 };
+        struct str list CLEANUP(str_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        bool rpm = streq(m->query[0], "rpm");
+        words_all(&w, m->query);
+        size_t fixed = w.n;
+        for (size_t i = 0; i < a->count; i++) {
+                struct entry *e = &a->entries[i];
+                if (e->kind != SPEC_PACKAGE)
+                        continue;
+                words_add(&w, e->name);
+                if (rpm) {
+                        e->state = tool(&a->session, w.v, QUERY_SECONDS, NULL, &err) == 0 ? STATE_SAME : STATE_CREATED;
+                        w.n = fixed;
+                }
+        }
+        if (rpm || w.n == fixed)
+                return;
+        tool(&a->session, w.v, QUERY_SECONDS, &list, &err); /* its status says only that some are not known */
+        for (size_t i = 0; i < a->count; i++)
+                if (a->entries[i].kind == SPEC_PACKAGE)
+                        a->entries[i].state = installed(&list, a->entries[i].name) ? STATE_SAME : STATE_CREATED;
+}
+
+void check_packages(struct agent *a)
+{
+        struct print now = { 0 };
+        bool asked = false;
+        const struct manager *m = manager();
+        package_print(&now);
+        for (size_t i = 0; i < a->count; i++) {
+                struct entry *e = &a->entries[i];
+                if (e->kind != SPEC_PACKAGE)
+                        continue;
+                const struct row *row = record_find(&a->record, SPEC_PACKAGE, e->name);
+                e->state = row && print_equal(&row->print, &now) ? STATE_SAME : STATE_CREATED;
+                asked |= e->state != STATE_SAME;
+        }
+        if (asked && m)
+                look(a, m);
+}
+
+/* A package manager is not stopped half-way, not even when the connection is cut. */
+static int manage(struct agent *a, const char *const *argv, struct error *err)
+{
+        struct child *c = child_start(&a->session, argv, true);
+        int r = child_wait(&a->session, c, INSTALL_SECONDS, err);
+        child_free(&a->session, c);
+        return r < 0 ? error_wrap(err, "%s", argv[0]) : 0;
+}
+
+/* Asked only when something was installed or removed since. rpm names what provides them, so that there only all or none can be told. */
+void packages_drift(struct agent *a, struct str *frame)
+{
+        struct words w CLEANUP(words_release) = { 0 };
+        struct str list CLEANUP(str_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct manager *m = manager();
+        struct print now = { 0 };
+        bool asked = false;
+        if (!m)
+                return;
+        package_print(&now);
+        words_all(&w, m->query);
+        size_t fixed = w.n;
+        for (size_t i = 0; i < a->record.count; i++)
+                if (a->record.rows[i]->kind == SPEC_PACKAGE) {
+                        words_add(&w, a->record.rows[i]->key);
+                        asked |= !print_equal(&a->record.rows[i]->print, &now);
+                }
+        if (!asked || tool(&a->session, w.v, QUERY_SECONDS, &list, &err) == 0)
+                asked = asked && !streq(m->query[0], "rpm");
+        for (size_t i = fixed; i < w.n && asked; i++)
+                if ((streq(m->query[0], "rpm") || !installed(&list, w.v[i])) && frame->len < WIRE_MAX - 8192)
+                        wire_text(frame, TAG_DRIFT, w.v[i]);
+}
+
+static int install(struct agent *a, const struct manager *m, struct entry *e, size_t n, struct error *err)
+{
+        struct words w CLEANUP(words_release) = { 0 };
+        words_all(&w, m->install);
+        for (size_t i = 0; i < n; i++)
+                if (e[i].state != STATE_SAME)
+                        words_add(&w, e[i].name);
+        return manage(a, w.v, err);
+}
+
+/* The lists of what there is may be old or missing: they are fetched when it does not work without. */
+static int install_retry(struct agent *a, const struct manager *m, struct entry *e, size_t n, struct error *err)
+{
+        struct error other CLEANUP(error_release) = { 0 };
+        setenv("DEBIAN_FRONTEND", "noninteractive", 1);
+        if (streq(m->program, "apt-get")) /* one that was stopped half-way goes on */
+                manage(a, WORDS("dpkg", "--force-confold", "--configure", "-a"), &other);
+        if (install(a, m, e, n, err) == 0 || !session_alive(&a->session))
+                return -err->code;
+        error_release(&other);
+        if (manage(a, m->refresh, &other) < 0)
+                return -err->code;
+        error_release(err);
+        return install(a, m, e, n, err);
+}
+
+void apply_packages(struct agent *a, struct entry *e, size_t n)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct manager *m = manager();
+        struct print now = { 0 };
+        bool missing = false;
+        for (size_t i = 0; i < n; i++)
+                missing |= e[i].state != STATE_SAME;
+        if (missing && session_alive(&a->session)) {
+                if (!m)
+                        error_set(&err, ENOENT, EXIT_STEP, "no package manager is known on this node (apt-get, dnf, yum or zypper)");
+                else {
+                        units_premask(a);
+                        a->recheck = true;
+                        install_retry(a, m, e, n, &err);
+                }
+        }
+        if (a->session.cut)
+                return;
+        package_print(&now);
+        for (size_t i = 0; i < n; i++)
+                if (e[i].state != STATE_SAME && err.code)
+                        entry_failed(a, &e[i], &err);
+                else {
+                        record_entry(a, &e[i])->print = now;
+                        entry_report(a, &e[i], e[i].state);
+                }
+}

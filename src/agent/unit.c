@@ -1,0 +1,298 @@
+/* Units: masked, enabled, started, and restarted when something they read has changed; each once, in the spec's order. Starting does not wait:
+ * what waits for what stands in the unit files, and systemd knows. Only mounts are waited for, because entries after them land in them. */
+#include "agent/agent.h"
+
+#define CTL_SECONDS  120
+#define STOP_SECONDS 300
+
+enum verb { MASK, UNMASK, STOP, ENABLE, RESET, MOUNT, START, RESTART, RELOAD, VERBS };
+
+static const char *const verbs[VERBS][4] = {
+        [MASK] = { "--no-reload", "mask" },
+        [UNMASK] = { "--no-reload", "unmask" },
+        [STOP] = { "stop" },
+        [ENABLE] = { "--no-reload", "enable" },
+        [RESET] = { "reset-failed" },
+        [MOUNT] = { "start" },
+        [START] = { "--no-block", "start" },
+        [RESTART] = { "--no-block", "restart" },
+        [RELOAD] = { "--no-block", "reload-or-restart" },
+};
+
+struct batch { /* units that get the same verb, in order */
+        enum verb verb;
+        struct words names;
+        struct entry **entries;
+        size_t n, cap;
+};
+
+static void batch_release(struct batch *b)
+{
+        words_release(&b->names);
+        free(b->entries);
+        *b = (struct batch){ 0 };
+}
+
+static void batch_add(struct batch *b, struct entry *e)
+{
+        if (b->n == b->cap) {
+                b->cap = b->cap ? b->cap * 2 : 16;
+                b->entries = xrealloc(b->entries, b->cap * sizeof(struct entry *));
+        }
+        b->entries[b->n++] = e;
+}
+
+/* The line of systemctl's that names the unit, and not one whose name only ends like it. */
+static char *complaint(const struct str *text, const char *unit)
+{
+        static const char name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@:_.-\\";
+        const char *at = strstr(str_text(text), unit);
+        while (at && at > text->data && strchr(name, at[-1]))
+                at = strstr(at + 1, unit);
+        if (!at)
+                return NULL;
+        const char *start = at, *end = at + strcspn(at, "\n");
+        while (start > text->data && start[-1] != '\n')
+                start--;
+        return xstrndup(start, end - start < 500 ? (size_t)(end - start) : 500);
+}
+
+static int systemctl(struct agent *a, enum verb verb, const struct words *names, struct str *complaints, struct error *err)
+{
+        struct words w CLEANUP(words_release) = { 0 };
+        words_add(&w, "systemctl");
+        words_add(&w, "--quiet");
+        for (const char *const *v = verbs[verb]; *v; v++)
+                words_add(&w, *v);
+        words_add(&w, "--");
+        for (size_t i = 0; i < names->n; i++)
+                words_add(&w, names->v[i]);
+        struct child *c = child_start(&a->session, w.v, false);
+        int r = child_wait(&a->session, c, verb == STOP || verb == MOUNT ? STOP_SECONDS : CTL_SECONDS, err);
+        str_addn(complaints, str_text(&c->text[1]), c->text[1].len);
+        child_free(&a->session, c);
+        return r;
+}
+
+/* Runs the verb; a unit that systemctl complains about has failed, the others have not. When it names none, each is tried alone. */
+static void batch_run(struct agent *a, struct batch *b)
+{
+        struct str complaints CLEANUP(str_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        for (size_t i = 0; i < b->n; i++)
+                words_add(&b->names, b->entries[i]->name);
+        if (b->n && systemctl(a, b->verb, &b->names, &complaints, &err) < 0 && b->verb != RESET) {
+                bool named = false;
+                for (size_t i = 0; i < b->n; i++) {
+                        char *line CLEANUP(free_p) = complaint(&complaints, b->entries[i]->name);
+                        if (line && !b->entries[i]->over) {
+                                named = true;
+                                error_set(&err, EIO, EXIT_STEP, "%s", line);
+                                entry_failed(a, b->entries[i], &err);
+                        }
+                }
+                for (size_t i = 0; i < b->n && (!named || b->verb == ENABLE) && b->n > 1; i++) {
+                        struct batch one CLEANUP(batch_release) = { .verb = b->verb };
+                        if (b->entries[i]->over)
+                                continue;
+                        batch_add(&one, b->entries[i]);
+                        batch_run(a, &one);
+                }
+                if (!named && b->n == 1 && !b->entries[0]->over) {
+                        error_wrap(&err, "systemctl %s", verbs[b->verb][verbs[b->verb][1] != NULL]);
+                        entry_failed(a, b->entries[0], &err);
+                }
+        }
+        enum verb verb = b->verb;
+        batch_release(b);
+        b->verb = verb;
+}
+
+/* What it reads could not be put in place: it would start with the wrong thing. */
+static bool is_held(struct agent *a, struct entry *e)
+{
+        for (size_t i = 0; i < a->count; i++) {
+                struct entry *r = &a->entries[i];
+                if (r->kind != SPEC_UNIT && r->broken && word_in(r->units, e->name)) {
+                        struct error err CLEANUP(error_release) = { 0 };
+                        error_set(&err, EIO, EXIT_STEP, "not started, because %s %s failed", kind_name(r->kind), entry_key(r));
+                        entry_failed(a, e, &err);
+                        return true;
+                }
+        }
+        return false;
+}
+
+static bool is_stop(const struct entry *e) { return e->flags & SPEC_DISABLE; }
+
+/* One verb over those of the run that want it. */
+static void each(struct agent *a, struct entry *e, size_t n, enum verb verb)
+{
+        struct batch b CLEANUP(batch_release) = { .verb = verb };
+        for (size_t i = 0; i < n; i++) {
+                const struct unit_state *u = &e[i].unit;
+                bool wants = verb == MASK     ? is_stop(&e[i]) && !u->masked
+                             : verb == UNMASK ? !is_stop(&e[i]) && u->masked && e[i].flags & (SPEC_ENABLE | SPEC_START)
+                             : verb == STOP   ? is_stop(&e[i]) && u->active
+                             : verb == ENABLE ? !is_stop(&e[i]) && e[i].flags & SPEC_ENABLE && !u->enabled
+                             : verb == RESET  ? u->failed && e[i].flags & SPEC_START
+                                              : false;
+                if (wants && !e[i].over && !(verb == RESET && a->mode == 1)) {
+                        batch_add(&b, &e[i]);
+                        e[i].touched = true;
+                        a->reload |= verb == MASK || verb == UNMASK || verb == ENABLE;
+                }
+        }
+        batch_run(a, &b);
+}
+
+static enum verb verb_of(const struct entry *e)
+{
+        const struct unit_state *u = &e->unit;
+        if (is_stop(e))
+                return VERBS;
+        if (e->restart)
+                return e->flags & SPEC_RELOAD && e->soft ? RELOAD : RESTART;
+        if (e->flags & SPEC_START && !u->active && !u->over)
+                return has_suffix(e->name, ".mount") || has_suffix(e->name, ".swap") ? MOUNT : START;
+        return VERBS;
+}
+
+static void daemon_reload(struct agent *a)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!a->reload)
+                return;
+        a->reload = false;
+        if (tool(&a->session, WORDS("systemctl", "daemon-reload"), CTL_SECONDS, NULL, &err) < 0)
+                journal(a, "daemon-reload: %s", err.message);
+}
+
+/* Starts and restarts, in order: a run of the same verb is one call. */
+static void go(struct agent *a, struct entry **e, size_t n)
+{
+        struct batch b CLEANUP(batch_release) = { .verb = VERBS };
+        for (size_t i = 0; i < n; i++) {
+                enum verb v = verb_of(e[i]);
+                if (v == VERBS || e[i]->over || a->mode == 1)
+                        continue;
+                if (v != b.verb && b.n)
+                        batch_run(a, &b);
+                b.verb = v;
+                batch_add(&b, e[i]);
+        }
+        if (b.n && !a->session.cut)
+                batch_run(a, &b);
+}
+
+static void over(struct agent *a, struct entry *e)
+{
+        enum verb v = verb_of(e);
+        struct row *row = record_entry(a, e);
+        if (e->over)
+                return;
+        if (v != VERBS && a->mode == 1) {
+                entry_done(a, e, e->touched ? STATE_CHANGED : STATE_SAME, "%s", v == START || v == MOUNT ? "not started, as asked" : "not restarted, as asked");
+                return;
+        }
+        memcpy(row->digest, e->reads, SHA256_HEX);
+        entry_done(a, e,
+                v == START || v == MOUNT ? STATE_STARTED
+                : v != VERBS             ? STATE_RESTARTED
+                : e->touched             ? STATE_CHANGED
+                                         : STATE_SAME,
+                "%s", v == RELOAD ? "reloaded" : "");
+}
+
+void apply_units(struct agent *a, struct entry *e, size_t n)
+{
+        struct entry **now CLEANUP(free_p) = xcalloc(n, sizeof(struct entry *));
+        size_t count = 0;
+        static const enum verb before[] = { MASK, UNMASK, ENABLE };
+        if (a->recheck) /* packages bring units, and start them */
+                check_units(a);
+        a->recheck = false;
+        for (size_t i = 0; i < n; i++)
+                is_held(a, &e[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(before) && session_alive(&a->session); i++)
+                each(a, e, n, before[i]);
+        for (size_t i = 0; i < n; i++)
+                a->reload |= e[i].unit.stale;
+        daemon_reload(a);
+        if (session_alive(&a->session)) {
+                each(a, e, n, STOP);
+                each(a, e, n, RESET);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (e[i].after <= e[i].index)
+                        now[count++] = &e[i];
+        go(a, now, count);
+        for (size_t i = 0; i < count && !a->session.cut; i++)
+                over(a, now[i]);
+}
+
+/* Looks at what was started: one that failed at once is worth saying now. */
+static void look_again(struct agent *a)
+{
+        struct words names CLEANUP(words_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        for (size_t i = 0; i < a->count; i++)
+                if (a->entries[i].kind == SPEC_UNIT && !a->entries[i].broken && verb_of(&a->entries[i]) != VERBS)
+                        words_add(&names, a->entries[i].name);
+        if (!names.n || a->mode == 1 || a->session.cut)
+                return;
+        struct unit_state *now CLEANUP(free_p) = xcalloc(names.n, sizeof(*now));
+        struct child *c = units_show(a, &names);
+        if (child_wait(&a->session, c, CTL_SECONDS, &err) == 0)
+                units_read(&c->text[0], now, names.n);
+        child_free(&a->session, c);
+        for (size_t i = 0, k = 0; i < a->count && k < names.n; i++) {
+                struct entry *e = &a->entries[i];
+                if (e->kind != SPEC_UNIT || names.v[k] != e->name)
+                        continue;
+                if (!now[k++].failed)
+                        continue;
+                record_entry(a, e)->digest[0] = 0;
+                error_set(&err, EIO, EXIT_STEP, "it failed to start");
+                error_hint(&err, "see: journalctl -u %s", e->name);
+                entry_failed(a, e, &err);
+        }
+}
+
+void units_rest(struct agent *a)
+{
+        daemon_reload(a); /* unit files that came after the last unit */
+        for (size_t i = 0; i < a->count && session_alive(&a->session); i++) {
+                struct entry *e = &a->entries[i];
+                if (e->kind != SPEC_UNIT || e->over)
+                        continue;
+                if (!is_held(a, e))
+                        go(a, &e, 1);
+                if (!a->session.cut)
+                        over(a, e);
+        }
+        look_again(a);
+}
+
+void units_premask(struct agent *a)
+{
+        for (size_t i = 0; i < a->count; i++)
+                if (a->entries[i].kind == SPEC_UNIT && is_stop(&a->entries[i])) {
+                        each(a, &a->entries[i], 1, MASK);
+                        a->entries[i].unit.masked = true;
+                }
+}
+
+void unit_remove(struct agent *a, const struct row *row)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (row->flags & SPEC_DISABLE)
+                tool(&a->session, WORDS("systemctl", "--quiet", "--no-reload", "unmask", "--", row->key), CTL_SECONDS, NULL, &err);
+        else {
+                tool(&a->session, WORDS("systemctl", "--quiet", "stop", "--", row->key), STOP_SECONDS, NULL, &err);
+                error_release(&err);
+                if (row->flags & SPEC_ENABLE)
+                        tool(&a->session, WORDS("systemctl", "--quiet", "--no-reload", "disable", "--", row->key), CTL_SECONDS, NULL, &err);
+        }
+        a->reload = true;
+}
