@@ -6,10 +6,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev libssl-dev zlib1g-dev"
+build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev libssl-dev zlib1g-dev
+  libcurl4-openssl-dev libevent-dev musl-tools"
 test="$build clang clang-format libclang-rt-dev libcmocka-dev python3-venv cloud-init ignition haproxy keepalived
   systemd systemd-container mmdebstrap openssh-client runc iproute2 iptables conntrack socat ethtool jq skopeo man-db zsh fish
-  shellcheck openssl git ca-certificates musl-tools util-linux e2fsprogs"
+  shellcheck openssl git ca-certificates util-linux e2fsprogs
+  openssh-server sudo procps libseccomp-dev"
 
 missing() {
   for p in "$@"; do

@@ -249,4 +249,7 @@ void facts_write(struct agent *a, struct str *out);
 void facts_network(struct str *out); /* facts_net.c */
 void facts_ports(struct str *out);
 
+/* pause.c */
+int pause_main(void);
+
 #endif

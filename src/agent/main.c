@@ -157,6 +157,8 @@ int main(int argc, char **argv)
         struct agent a = { .root = "", .lock = -1, .blob.fd = -1, .session = { .in = -1, .out = -1, .signals = -1 } };
         struct error err CLEANUP(error_release) = { 0 };
         bool facts = false;
+        if (argc > 0 && has_suffix(argv[0], "pause"))
+                return pause_main();
         fill_descriptors();
         for (int i = 1; i < argc; i++)
                 if (streq(argv[i], "--root") && i + 1 < argc && *argv[i + 1] == '/')

@@ -5,11 +5,24 @@
 #include "config/cluster.h"
 
 enum artifact_id {
-        ART_KUBELET, ART_KUBE_PROXY, ART_KUBEADM, ART_KUBECTL,
-        ART_ETCD, ART_ETCDCTL, ART_ETCDUTL,
-        ART_CONTAINERD, ART_CONTAINERD_SHIM, ART_CTR, ART_CRIO, ART_CONMON, ART_RUNC, ART_CRUN, ART_CRICTL,
+        ART_KUBELET,
+        ART_KUBE_PROXY,
+        ART_KUBEADM,
+        ART_KUBECTL,
+        ART_ETCD,
+        ART_ETCDCTL,
+        ART_ETCDUTL,
+        ART_CONTAINERD,
+        ART_CONTAINERD_SHIM,
+        ART_CTR,
+        ART_CRIO,
+        ART_CONMON,
+        ART_RUNC,
+        ART_CRUN,
+        ART_CRICTL,
         ART_CNI_PLUGINS, /* a set of programs in /opt/cni/bin */
-        ART_FLANNELD, ART_FLANNEL_CNI,
+        ART_FLANNELD,
+        ART_FLANNEL_CNI,
         ART_COUNT
 };
 enum image_id { IMG_APISERVER, IMG_CONTROLLER_MANAGER, IMG_SCHEDULER, IMG_COREDNS, IMG_PAUSE, IMG_HAPROXY, IMG_KEEPALIVED, IMG_COUNT };

@@ -18,9 +18,9 @@
 
 #include "base/banned.h"
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)     (sizeof(a) / sizeof((a)[0]))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define CLEANUP(fn) __attribute__((cleanup(fn)))
+#define CLEANUP(fn)       __attribute__((cleanup(fn)))
 
 /* Hands a pointer over: the local forgets it, so its cleanup does nothing. */
 #define TAKE(p)                     \

@@ -7,8 +7,8 @@
 #define IP_TEXT 46 /* room for any address as text */
 
 struct ip {
-        uint8_t family;  /* 4 or 6; 0 when unset */
-        uint8_t b[16];   /* network order; IPv4 uses the first 4 */
+        uint8_t family; /* 4 or 6; 0 when unset */
+        uint8_t b[16];  /* network order; IPv4 uses the first 4 */
 };
 
 struct cidr {

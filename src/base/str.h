@@ -20,7 +20,7 @@ void str_vaddf(struct str *s, const char *fmt, va_list ap);
 void str_truncate(struct str *s, size_t len); /* keeps the memory */
 char *str_take(struct str *s);                /* hands the text over (never NULL) and empties s */
 void str_release(struct str *s);
-void str_wipe_release(struct str *s);         /* for buffers that held secrets */
+void str_wipe_release(struct str *s); /* for buffers that held secrets */
 static inline const char *str_text(const struct str *s) { return s->data ? s->data : ""; }
 
 void str_add_base64(struct str *s, const void *data, size_t n);

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#define TREE_MAX_FILE ((size_t)32 << 20) /* bytes of one file */
-#define TREE_MAX_DEPTH 64
-#define TREE_MAX_NODES 2000000  /* values after aliases are expanded: some 200 MB */
-#define TREE_MAX_ALIASED 500000 /* of them, values that aliases made */
+#define TREE_MAX_FILE    ((size_t)32 << 20) /* bytes of one file */
+#define TREE_MAX_DEPTH   64
+#define TREE_MAX_NODES   2000000 /* values after aliases are expanded: some 200 MB */
+#define TREE_MAX_ALIASED 500000  /* of them, values that aliases made */
 
 enum tree_kind { TREE_NULL, TREE_SCALAR, TREE_LIST, TREE_MAP };
 
@@ -23,17 +23,17 @@ struct tree_file {
 
 struct tree {
         enum tree_kind kind;
-        bool plain;              /* a scalar without quotes: `true`, 12 and null mean something */
-        uint32_t line, col;      /* from 1; col counts characters */
+        bool plain;         /* a scalar without quotes: `true`, 12 and null mean something */
+        uint32_t line, col; /* from 1; col counts characters */
         const struct tree_file *file;
         struct tree *parent, *next; /* next sibling */
         const char *key;            /* in a map */
         uint32_t key_line, key_col;
-        uint32_t index;             /* in a list */
-        uint32_t count;             /* children */
+        uint32_t index; /* in a list */
+        uint32_t count; /* children */
         union {
-                const char *text;    /* scalar (TREE_NULL too: "", "~" or "null") */
-                struct tree *first;  /* list, map */
+                const char *text;   /* scalar (TREE_NULL too: "", "~" or "null") */
+                struct tree *first; /* list, map */
         };
         struct tree *last;
 };

@@ -13,8 +13,8 @@ enum option_type { OPT_FLAG, OPT_STRING, OPT_LIST };
 enum complete { COMPLETE_NONE, COMPLETE_FILE, COMPLETE_DIR, COMPLETE_WORDS };
 
 struct option_row {
-        const char *name;  /* long, without -- */
-        char letter;       /* 0: none */
+        const char *name; /* long, without -- */
+        char letter;      /* 0: none */
         enum option_type type;
         size_t offset;     /* into struct options */
         const char *value; /* "FILE" for help; NULL for flags */
@@ -32,17 +32,17 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force;
-        struct strings args;  /* what is left */
+        struct strings args; /* what is left */
 };
 
 struct verb {
         const char *name;
-        const char *args;    /* "bash|zsh|fish" for help; "" */
-        const char *arg_words; /* choices of the first argument, or NULL */
-        int min_args, max_args; /* max -1: any number */
-        const char *summary; /* one line */
-        const char *help;    /* paragraphs for `help VERB` and the man page; may be NULL */
-        const char *options; /* space-separated names of option rows beyond the global ones */
+        const char *args;                                       /* "bash|zsh|fish" for help; "" */
+        const char *arg_words;                                  /* choices of the first argument, or NULL */
+        int min_args, max_args;                                 /* max -1: any number */
+        const char *summary;                                    /* one line */
+        const char *help;                                       /* paragraphs for `help VERB` and the man page; may be NULL */
+        const char *options;                                    /* space-separated names of option rows beyond the global ones */
         int (*run)(const struct options *o, struct error *err); /* an exit status when >= 0, else err is set */
 };
 
@@ -57,6 +57,8 @@ const struct verb *verb_find(const char *name);
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
 
 int cmd_check(const struct options *o, struct error *err);
+int cmd_up(const struct options *o, struct error *err);
+int cmd_down(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);

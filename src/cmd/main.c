@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "cmd/options.h"
+#include "provider/provider.h"
 
 /* A message from a file name or a node must not steer the terminal. */
 static void print_clean(FILE *f, const char *s)
@@ -83,6 +84,9 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
         struct error err CLEANUP(error_release) = { 0 };
+        int kept;
+        if (provider_keeper(argc, argv, &kept))
+                return kept;
         signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(), not our death with a half-written state */
         int status = run(argc, argv, &err);
         return finish(status < 0 ? report(&err) : status);

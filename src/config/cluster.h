@@ -13,14 +13,36 @@ struct version {
         const char *text; /* "1.36.3", no v */
 };
 
-struct strings { size_t n; const char **v; };
-struct cidrs { size_t n; struct cidr *v; };
-struct ips { size_t n; struct ip *v; };
-struct pair { const char *key, *value; };
-struct pairs { size_t n; struct pair *v; };           /* in file order */
-struct amount { long value; bool percent; };          /* 2 or 20% */
-struct taint { const char *key, *value, *effect; };
-struct taints { size_t n; struct taint *v; };
+struct strings {
+        size_t n;
+        const char **v;
+};
+struct cidrs {
+        size_t n;
+        struct cidr *v;
+};
+struct ips {
+        size_t n;
+        struct ip *v;
+};
+struct pair {
+        const char *key, *value;
+};
+struct pairs {
+        size_t n;
+        struct pair *v;
+}; /* in file order */
+struct amount {
+        long value;
+        bool percent;
+}; /* 2 or 20% */
+struct taint {
+        const char *key, *value, *effect;
+};
+struct taints {
+        size_t n;
+        struct taint *v;
+};
 
 enum role { ROLE_CONTROL_PLANE = 1, ROLE_ETCD = 2, ROLE_WORKER = 4 };
 
@@ -29,14 +51,20 @@ struct disk {
         const char *device, *filesystem, *mount;
         struct strings options; /* mount options */
 };
-struct disks { size_t n; struct disk *v; };
+struct disks {
+        size_t n;
+        struct disk *v;
+};
 
 struct volume { /* a disk the provider makes */
         const struct tree *src;
-        int64_t size; /* bytes */
+        int64_t size;                                   /* bytes */
         const char *type, *device, *filesystem, *mount; /* device: NULL lets the provider's order decide */
 };
-struct volumes { size_t n; struct volume *v; };
+struct volumes {
+        size_t n;
+        struct volume *v;
+};
 
 struct machine_shape { /* provider local */
         const struct tree *src;
@@ -54,7 +82,10 @@ struct host {
         struct pairs labels;
         struct taints taints;
 };
-struct hosts { size_t n; struct host *v; };
+struct hosts {
+        size_t n;
+        struct host *v;
+};
 
 struct kubelet_options {
         const struct tree *src;
@@ -81,7 +112,10 @@ struct pool {
         bool floating_ip;
         struct kubelet_options kubelet; /* over the cluster's */
 };
-struct pools { size_t n; struct pool *v; };
+struct pools {
+        size_t n;
+        struct pool *v;
+};
 
 enum provider_kind { PROVIDER_LOCAL, PROVIDER_SSH, PROVIDER_OPENSTACK, PROVIDER_AWS };
 enum user_data { USER_DATA_CLOUD_INIT, USER_DATA_IGNITION };
@@ -102,15 +136,24 @@ struct provider_openstack {
         const struct tree *src;
         const char *cloud, *region, *network, *subnet, *external_network, *image, *user, *keypair; /* region, subnet, external_network, keypair: may be NULL */
         enum user_data user_data;
-        int load_balancer; /* enum os_lb */
+        int load_balancer;              /* enum os_lb */
         struct strings security_groups; /* "managed" or names */
         struct strings zones;
         struct pairs metadata;
         const char *bastion;
 };
 enum os_lb { OS_LB_OCTAVIA, OS_LB_VIP, OS_LB_NONE };
-struct aws_vpc { const struct tree *src; struct cidr cidr; const char *id; struct strings subnets; };
-struct aws_dns { const struct tree *src; const char *zone; bool private; };
+struct aws_vpc {
+        const struct tree *src;
+        struct cidr cidr;
+        const char *id;
+        struct strings subnets;
+};
+struct aws_dns {
+        const struct tree *src;
+        const char *zone;
+        bool private;
+};
 struct provider_aws {
         const struct tree *src;
         const char *profile, *region, *image, *user, *keypair, *instance_profile; /* profile, keypair, instance_profile: may be NULL */
@@ -135,23 +178,23 @@ struct provider {
 
 struct api {
         const struct tree *src;
-        const char *vip;                   /* an address, or NULL */
-        const char *vip_interface;         /* NULL: the interface that holds the node's address */
-        long virtual_router_id;            /* 0: from the VIP */
-        struct strings names;              /* further names and addresses in the certificate */
-        const char *load_balancer;         /* host or host:port in front of the API servers, or NULL */
-        long port;                         /* 6443 */
-        long local_port;                   /* of the balancer on every node's loopback */
+        const char *vip;           /* an address, or NULL */
+        const char *vip_interface; /* NULL: the interface that holds the node's address */
+        long virtual_router_id;    /* 0: from the VIP */
+        struct strings names;      /* further names and addresses in the certificate */
+        const char *load_balancer; /* host or host:port in front of the API servers, or NULL */
+        long port;                 /* 6443 */
+        long local_port;           /* of the balancer on every node's loopback */
 };
 
 enum fabric_kind { FABRIC_FLANNEL, FABRIC_NONE, FABRIC_CUSTOM };
 struct fabric {
         const struct tree *src;
         enum fabric_kind kind;
-        int backend;                 /* enum flannel_backend */
-        long mtu;                    /* 0: found out */
-        const char *interface;       /* NULL: found out */
-        struct strings manifests;    /* custom */
+        int backend;              /* enum flannel_backend */
+        long mtu;                 /* 0: found out */
+        const char *interface;    /* NULL: found out */
+        struct strings manifests; /* custom */
 };
 enum flannel_backend { FLANNEL_VXLAN, FLANNEL_HOST_GW, FLANNEL_WIREGUARD };
 enum proxy_mode { PROXY_IPTABLES, PROXY_NFTABLES, PROXY_IPVS, PROXY_NONE };
@@ -186,11 +229,11 @@ struct artifacts {
 
 struct registry {
         const struct tree *src;
-        const char *mirror; /* host[:port][/path] for every registry, or NULL */
-        struct pairs mirrors; /* one registry each: docker.io: mirror.example.net */
-        bool insecure;      /* plain HTTP, or a certificate nobody signed */
+        const char *mirror;                             /* host[:port][/path] for every registry, or NULL */
+        struct pairs mirrors;                           /* one registry each: docker.io: mirror.example.net */
+        bool insecure;                                  /* plain HTTP, or a certificate nobody signed */
         const char *ca_file, *username, *password_file; /* may be NULL */
-        const char *ca_pem, *password;   /* read from the files by cluster_load; may be NULL */
+        const char *ca_pem, *password;                  /* read from the files by cluster_load; may be NULL */
 };
 
 struct proxies {
@@ -199,20 +242,36 @@ struct proxies {
         struct strings no_proxy;  /* what the user added; node addresses, services and pods are added by the rendering */
 };
 
-struct user { const struct tree *src; const char *name; struct strings groups; bool admin; int64_t lifetime; /* seconds; 0: certificates.lifetime */ };
-struct users { size_t n; struct user *v; };
+struct user {
+        const struct tree *src;
+        const char *name;
+        struct strings groups;
+        bool admin;
+        int64_t lifetime; /* seconds; 0: certificates.lifetime */
+};
+struct users {
+        size_t n;
+        struct user *v;
+};
 struct oidc {
         const struct tree *src;
-        const char *issuer, *client_id; /* issuer: NULL when OIDC is off */
+        const char *issuer, *client_id;                                              /* issuer: NULL when OIDC is off */
         const char *username_claim, *username_prefix, *groups_claim, *groups_prefix; /* prefixes may be NULL */
-        const char *ca_file, *ca_pem;   /* may be NULL */
+        const char *ca_file, *ca_pem;                                                /* may be NULL */
         struct pairs required_claims;
         struct strings signing_algs;
 };
-struct auth { const struct tree *src; struct users users; struct oidc oidc; };
+struct auth {
+        const struct tree *src;
+        struct users users;
+        struct oidc oidc;
+};
 
 enum key_algorithm { KEY_ECDSA_P256, KEY_ECDSA_P384, KEY_RSA_2048, KEY_RSA_4096 };
-struct own_ca { const struct tree *src; const char *certificate, *key; /* paths; both NULL: made by us */ };
+struct own_ca {
+        const struct tree *src;
+        const char *certificate, *key; /* paths; both NULL: made by us */
+};
 struct certificates {
         const struct tree *src;
         enum key_algorithm algorithm;
@@ -221,7 +280,11 @@ struct certificates {
 };
 
 enum encryption_provider { ENCRYPTION_NONE, ENCRYPTION_SECRETBOX, ENCRYPTION_AESCBC, ENCRYPTION_AESGCM };
-struct encryption { const struct tree *src; enum encryption_provider provider; struct strings resources; };
+struct encryption {
+        const struct tree *src;
+        enum encryption_provider provider;
+        struct strings resources;
+};
 
 enum audit_level { AUDIT_NONE, AUDIT_METADATA, AUDIT_REQUEST, AUDIT_REQUEST_RESPONSE };
 struct audit {
@@ -235,29 +298,41 @@ struct audit {
 struct admission {
         const struct tree *src;
         struct strings enable, disable;
-        int pod_security;          /* enum pod_security: the default level of namespaces without a label */
+        int pod_security;                 /* enum pod_security: the default level of namespaces without a label */
         const char *config_file, *config; /* own AdmissionConfiguration and its text; may be NULL */
 };
 enum pod_security { POD_SECURITY_PRIVILEGED, POD_SECURITY_BASELINE, POD_SECURITY_RESTRICTED };
 
-struct component { const struct tree *src; struct pairs flags; };
+struct component {
+        const struct tree *src;
+        struct pairs flags;
+};
 struct components {
         const struct tree *src;
         struct component apiserver, controller_manager, scheduler, kube_proxy, etcd;
         struct kubelet_options kubelet;
 };
 
-struct etcd_snapshots { const struct tree *src; int64_t every; long keep; const char *copy_to; /* may be NULL */ };
+struct etcd_snapshots {
+        const struct tree *src;
+        int64_t every;
+        long keep;
+        const char *copy_to; /* may be NULL */
+};
 struct etcd_options {
         const struct tree *src;
         const char *data_dir;
-        int64_t quota; /* bytes */
+        int64_t quota;               /* bytes */
         int64_t heartbeat, election; /* milliseconds */
         struct etcd_snapshots snapshots;
 };
 
 enum update_strategy { UPDATE_MANUAL, UPDATE_REBOOT };
-struct os_updates { const struct tree *src; enum update_strategy strategy; const char *group, *server, *window_start, *window_length; /* server, window: may be NULL */ };
+struct os_updates {
+        const struct tree *src;
+        enum update_strategy strategy;
+        const char *group, *server, *window_start, *window_length; /* server, window: may be NULL */
+};
 struct os_options {
         const struct tree *src;
         struct os_updates updates;
@@ -266,14 +341,43 @@ struct os_options {
         struct strings ntp;
 };
 
-struct upgrade { const struct tree *src; struct amount workers_at_once; int64_t drain_timeout; };
-struct heal { const struct tree *src; bool enabled; int64_t unhealthy_after, startup_timeout; struct amount max_at_once; };
+struct upgrade {
+        const struct tree *src;
+        struct amount workers_at_once;
+        int64_t drain_timeout;
+};
+struct heal {
+        const struct tree *src;
+        bool enabled;
+        int64_t unhealthy_after, startup_timeout;
+        struct amount max_at_once;
+};
 
-struct repository { const struct tree *src; const char *name, *url; };
-struct repositories { size_t n; struct repository *v; };
-struct chart { const struct tree *src; const char *name, *chart, *version, *namespace; const struct tree *values; const char *values_file; int64_t timeout; };
-struct charts { size_t n; struct chart *v; };
-struct dex { const struct tree *src; const char *host; long port; const struct tree *connectors; };
+struct repository {
+        const struct tree *src;
+        const char *name, *url;
+};
+struct repositories {
+        size_t n;
+        struct repository *v;
+};
+struct chart {
+        const struct tree *src;
+        const char *name, *chart, *version, *namespace;
+        const struct tree *values;
+        const char *values_file;
+        int64_t timeout;
+};
+struct charts {
+        size_t n;
+        struct chart *v;
+};
+struct dex {
+        const struct tree *src;
+        const char *host;
+        long port;
+        const struct tree *connectors;
+};
 struct services {
         const struct tree *src;
         struct strings namespaces, manifests;
@@ -287,9 +391,9 @@ struct node {
         const struct pool *pool;
         const struct host *host; /* NULL for machines a provider makes */
         const char *name;
-        const char *address;     /* where ssh goes; NULL until the machine exists */
-        struct ip ip[2];         /* what the cluster uses; ip[0].family 0 until known; [1] is the other family in dual-stack */
-        unsigned index;          /* within the pool, from 1 */
+        const char *address; /* where ssh goes; NULL until the machine exists */
+        struct ip ip[2];     /* what the cluster uses; ip[0].family 0 until known; [1] is the other family in dual-stack */
+        unsigned index;      /* within the pool, from 1 */
 };
 
 struct cluster {
@@ -322,7 +426,7 @@ struct cluster {
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
-        size_t few_end;              /* behind the last node that is more than a worker: who looks for those need not walk 10,000 workers; 0 until cluster_index */
+        size_t few_end; /* behind the last node that is more than a worker: who looks for those need not walk 10,000 workers; 0 until cluster_index */
 };
 
 struct problems;

@@ -3,9 +3,11 @@
 #include "config/schema.h"
 
 #define AT(type, member) .offset = offsetof(struct type, member)
-#define SCHEMA(id, type, short_field, text, ...)                                  \
-        static const struct field id##_fields[] = { __VA_ARGS__ };                \
-        static const struct schema id##_schema = { .name = #id, .help = text, .fields = id##_fields, .count = ARRAY_SIZE(id##_fields), .size = sizeof(struct type), .shorthand = short_field }
+#define SCHEMA(id, type, short_field, text, ...)                                                                                                          \
+        static const struct field id##_fields[] = { __VA_ARGS__ };                                                                                        \
+        static const struct schema id##_schema = {                                                                                                        \
+                .name = #id, .help = text, .fields = id##_fields, .count = ARRAY_SIZE(id##_fields), .size = sizeof(struct type), .shorthand = short_field \
+        }
 
 static const char *const role_names[] = { "control-plane", "etcd", "worker", NULL };
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
@@ -23,7 +25,8 @@ static const char *const audit_names[] = { "none", "metadata", "request", "reque
 static const char *const pod_security_names[] = { "privileged", "baseline", "restricted", NULL };
 static const char *const update_names[] = { "manual", "reboot", NULL };
 static const char *const filesystem_names[] = { "ext4", "xfs", NULL };
-static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "rocky", "almalinux", "ol", "fedora", "opensuse-leap", "opensuse-tumbleweed", "sles", "flatcar", NULL };
+static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "rocky", "almalinux", "ol", "fedora", "opensuse-leap", "opensuse-tumbleweed",
+        "sles", "flatcar", NULL };
 
 /* clang-format off */
 

@@ -6,43 +6,43 @@
 #include "config/problem.h"
 
 enum field_type {
-        T_STRING,    /* const char *; one of `names` where they are given */
-        T_BOOL,      /* bool */
-        T_INT,       /* long, min..max */
-        T_DURATION,  /* int64_t seconds: 90s, 5m, 24h, 365d, 1h30m; min..max in seconds */
-        T_MILLIS,    /* int64_t milliseconds: 100ms, 1s */
-        T_SIZE,      /* int64_t bytes: 20GiB, 512Mi, 10G */
-        T_ENUM,      /* int, index into names */
-        T_AMOUNT,    /* struct amount: 2 or 20% */
-        T_VERSION,   /* struct version */
-        T_NAME,      /* const char *: RFC 1123 label */
-        T_HOST,      /* const char *: a DNS name or an address */
-        T_HOSTPORT,  /* const char *: host or host:port, [v6]:port */
-        T_ADDRESS,   /* const char *: an IP address, kept as canonical text */
-        T_CIDR,      /* struct cidr */
-        T_CIDRS,     /* struct cidrs: one, a list, or "a,b" */
-        T_IPS,       /* struct ips: one or a list */
-        T_URL,       /* const char *: http or https */
-        T_PATH,      /* const char *: a path on this computer; ~ and relative to the file are resolved at use */
-        T_ABSPATH,   /* const char *: an absolute path on the node */
-        T_PAIRS,     /* struct pairs: string values (plain numbers and booleans are refused unless F_LOOSE) */
-        T_LABELS,    /* struct pairs: Kubernetes label rules */
-        T_GATES,     /* struct pairs: boolean values */
-        T_STRINGS,   /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items are an enum; a scalar is a list of one */
-        T_ROLES,     /* unsigned: bits by index into names */
-        T_TAINTS,    /* struct taints: "key=value:Effect" or {key, value, effect} */
-        T_ANY,       /* const struct tree *: kept as it is */
-        T_STRUCT,    /* the struct itself, by sub */
-        T_STRUCTS,   /* { size_t n; void *v }, elements by sub */
+        T_STRING,   /* const char *; one of `names` where they are given */
+        T_BOOL,     /* bool */
+        T_INT,      /* long, min..max */
+        T_DURATION, /* int64_t seconds: 90s, 5m, 24h, 365d, 1h30m; min..max in seconds */
+        T_MILLIS,   /* int64_t milliseconds: 100ms, 1s */
+        T_SIZE,     /* int64_t bytes: 20GiB, 512Mi, 10G */
+        T_ENUM,     /* int, index into names */
+        T_AMOUNT,   /* struct amount: 2 or 20% */
+        T_VERSION,  /* struct version */
+        T_NAME,     /* const char *: RFC 1123 label */
+        T_HOST,     /* const char *: a DNS name or an address */
+        T_HOSTPORT, /* const char *: host or host:port, [v6]:port */
+        T_ADDRESS,  /* const char *: an IP address, kept as canonical text */
+        T_CIDR,     /* struct cidr */
+        T_CIDRS,    /* struct cidrs: one, a list, or "a,b" */
+        T_IPS,      /* struct ips: one or a list */
+        T_URL,      /* const char *: http or https */
+        T_PATH,     /* const char *: a path on this computer; ~ and relative to the file are resolved at use */
+        T_ABSPATH,  /* const char *: an absolute path on the node */
+        T_PAIRS,    /* struct pairs: string values (plain numbers and booleans are refused unless F_LOOSE) */
+        T_LABELS,   /* struct pairs: Kubernetes label rules */
+        T_GATES,    /* struct pairs: boolean values */
+        T_STRINGS,  /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items are an enum; a scalar is a list of one */
+        T_ROLES,    /* unsigned: bits by index into names */
+        T_TAINTS,   /* struct taints: "key=value:Effect" or {key, value, effect} */
+        T_ANY,      /* const struct tree *: kept as it is */
+        T_STRUCT,   /* the struct itself, by sub */
+        T_STRUCTS,  /* { size_t n; void *v }, elements by sub */
 };
 
 enum field_flags {
         F_REQUIRED = 1,
-        F_LOOSE = 2,     /* T_PAIRS: numbers and booleans are taken as their text */
-        F_ONE_OF = 4,    /* exactly at most one field of this struct may be written (provider) */
-        F_KEY = 8,       /* T_STRUCTS: elements must differ in this string field */
-        F_SECRET = 16,   /* never printed */
-        F_EMPTY = 32,    /* T_STRING: may be empty */
+        F_LOOSE = 2,   /* T_PAIRS: numbers and booleans are taken as their text */
+        F_ONE_OF = 4,  /* exactly at most one field of this struct may be written (provider) */
+        F_KEY = 8,     /* T_STRUCTS: elements must differ in this string field */
+        F_SECRET = 16, /* never printed */
+        F_EMPTY = 32,  /* T_STRING: may be empty */
 };
 
 struct schema;
@@ -55,14 +55,14 @@ struct field {
         const struct schema *sub;
         const char *const *names; /* enum values, NULL-terminated */
         enum field_type item;
-        const char *def;          /* default as it would be written, not range-checked; NULL: none. A YAML flow value for lists */
-        int64_t min, max;         /* both 0: no range */
-        const char *help;         /* a sentence for docs and schema */
-        const char *example;      /* as it would be written, or NULL */
+        const char *def;     /* default as it would be written, not range-checked; NULL: none. A YAML flow value for lists */
+        int64_t min, max;    /* both 0: no range */
+        const char *help;    /* a sentence for docs and schema */
+        const char *example; /* as it would be written, or NULL */
 };
 
 struct schema {
-        const char *name;      /* for docs anchors: "pool" */
+        const char *name; /* for docs anchors: "pool" */
         const char *help;
         const struct field *fields;
         size_t count;

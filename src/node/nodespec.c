@@ -81,7 +81,8 @@ static void flag_names(struct str *out, unsigned flags)
         static const struct {
                 unsigned flag;
                 const char *name;
-        } names[] = { { SPEC_ONCE, "once" }, { SPEC_ENABLE, "enable" }, { SPEC_START, "start" }, { SPEC_DISABLE, "disable" }, { SPEC_RELOAD, "reload" } };
+        } names[] = { { SPEC_ONCE, "once" }, { SPEC_ENABLE, "enable" }, { SPEC_START, "start" }, { SPEC_DISABLE, "disable" }, { SPEC_RELOAD, "reload" },
+                { SPEC_SET, "set" } };
         bool first = true;
         if (!flags)
                 return;

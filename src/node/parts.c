@@ -69,6 +69,7 @@ void artifacts_add(const struct context *x, struct nodespec *s)
                 e->version = a->version;
                 e->path = artifacts[i].path ? artifacts[i].path : arena_printf(&s->arena, "%s/%s", x->os->bin_dir, a->name);
                 e->mode = 0755;
+                e->flags = artifacts[i].id == ART_CNI_PLUGINS ? SPEC_SET : 0;
                 e->units = artifacts[i].units;
         }
 }

@@ -41,17 +41,19 @@ enum leaf_id {
 };
 
 /* PEM texts; NULL where the node has no such leaf. `cert` holds intermediates behind the leaf when the authority is one. */
-struct leaf { char *cert, *key; };
+struct leaf {
+        char *cert, *key;
+};
 
 struct node_identity {
         struct leaf leaf[LEAF_COUNT];
 };
 
 struct authority {
-        char *bundle;  /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
-        char *cert;    /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
-        char *key;     /* PEM */
-        char *chain;   /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
+        char *bundle; /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
+        char *cert; /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
+        char *key;   /* PEM */
+        char *chain; /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
         struct x509_st *x509;
         struct evp_pkey_st *pkey;
 };
@@ -60,17 +62,17 @@ struct identity {
         char *dir; /* STATE/NAME */
         int lock;
         struct authority ca[CA_COUNT];
-        char *sa_key, *sa_pub;           /* PEM */
-        char *prefix;                    /* five random letters and digits: names things in clouds */
-        char *token_id, *token_secret;   /* bootstrap token */
-        char *certificate_key;           /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
-        char *encryption_key;            /* base64 of 32 bytes: --encryption-provider-config */
-        char *encryption_key_name;       /* "key1" */
-        char *vrrp_password;             /* eight letters and digits */
-        struct leaf lb, dex;             /* NULL texts where not wanted */
+        char *sa_key, *sa_pub;         /* PEM */
+        char *prefix;                  /* five random letters and digits: names things in clouds */
+        char *token_id, *token_secret; /* bootstrap token */
+        char *certificate_key;         /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
+        char *encryption_key;          /* base64 of 32 bytes: --encryption-provider-config */
+        char *encryption_key_name;     /* "key1" */
+        char *vrrp_password;           /* eight letters and digits */
+        struct leaf lb, dex;           /* NULL texts where not wanted */
         time_t now;
-        bool created;                    /* this run made it */
-        struct pki *pki;                 /* of this room alone: prepared issuers, buffers */
+        bool created;    /* this run made it */
+        struct pki *pki; /* of this room alone: prepared issuers, buffers */
 };
 
 /* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"), holding its lock until identity_release.

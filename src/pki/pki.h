@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "pki/identity.h"
 
-#define PEM_MAX ((size_t)1 << 20) /* bytes of one file of the state, or of an own CA */
+#define PEM_MAX    ((size_t)1 << 20)     /* bytes of one file of the state, or of an own CA */
 #define FAR_FUTURE INT64_C(253402300799) /* the last second a certificate can say: 9999-12-31T23:59:59Z */
 
 /* --- der.c: DER both ways, and PEM around it. OpenSSL's own encoders cost several times what the signature does. --- */
@@ -25,7 +25,10 @@ enum der_tag {
         DER_SEQUENCE = 0x30,
         DER_SET = 0x31,
 };
-struct span { const uint8_t *p; size_t n; };
+struct span {
+        const uint8_t *p;
+        size_t n;
+};
 
 void der_add(struct str *s, int tag, const void *data, size_t n);
 size_t der_open(struct str *s, int tag); /* der_close(s, der_open(…)) wraps what is added between */
@@ -49,8 +52,8 @@ struct algorithm {
         uint8_t usage;            /* key usage of a leaf */
         struct span spki;         /* how a public key of this kind begins */
         size_t spki_len;
-        struct span curve;        /* OID of the curve, DER */
-        size_t scalar;            /* bytes of an EC private key */
+        struct span curve; /* OID of the curve, DER */
+        size_t scalar;     /* bytes of an EC private key */
 };
 extern const struct algorithm algorithm_table[];
 
@@ -59,10 +62,10 @@ void x509_p(X509 **x);
 /* Sets the error to "what: OpenSSL's reason" (EXIT_INTERNAL) and empties OpenSSL's queue. */
 int openssl_error(struct error *err, const char *what);
 int key_generate(struct pki *p, enum key_algorithm a, EVP_PKEY **out, struct error *err);
-int key_spki(EVP_PKEY *k, struct str *out, struct error *err);                       /* SubjectPublicKeyInfo, DER */
-int key_pem(EVP_PKEY *k, enum key_algorithm a, struct str *out, struct error *err);  /* as kubeadm writes it */
-int key_pem_any(EVP_PKEY *k, struct str *out, struct error *err);                    /* the same for a key that was brought in */
-EVP_PKEY *key_parse(struct span pem);                                                /* NULL when it is none; never asks for a password */
+int key_spki(EVP_PKEY *k, struct str *out, struct error *err);                      /* SubjectPublicKeyInfo, DER */
+int key_pem(EVP_PKEY *k, enum key_algorithm a, struct str *out, struct error *err); /* as kubeadm writes it */
+int key_pem_any(EVP_PKEY *k, struct str *out, struct error *err);                   /* the same for a key that was brought in */
+EVP_PKEY *key_parse(struct span pem);                                               /* NULL when it is none; never asks for a password */
 bool key_encrypted(struct span pem);
 void random_bytes(void *out, size_t n);
 void random_text(char *out, size_t n, const char *set);
@@ -83,7 +86,7 @@ struct want {
 };
 void want_release(struct want *w);
 void want_cn(struct want *w, const char *cn);
-void want_o(struct want *w, const char *o); /* before want_cn */
+void want_o(struct want *w, const char *o);       /* before want_cn */
 void want_host(struct want *w, const char *host); /* a name or an address; NULL, "" and repeats are left out */
 void want_ip(struct want *w, const struct ip *ip);
 
@@ -139,7 +142,9 @@ int leaf_pair(struct identity *id, const char *path, const struct want *w, struc
 
 /* --- authority.c: the three that sign --- */
 
-struct ca_row { const char *path, *cn, *field; };
+struct ca_row {
+        const char *path, *cn, *field;
+};
 extern const struct ca_row ca_table[CA_COUNT];
 
 struct ca_source { /* for sentences */

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="session")
 def binary():
-    path = Path(os.environ.get("AGENT") or ROOT / "build" / "agent")
+    path = Path(os.environ.get("AGENT") or ROOT / "build" / "src" / "agent" / "agent")
     if not path.exists():
         pytest.fail(f"{path} is not built (AGENT names another)")
     return path

@@ -1,0 +1,136 @@
+#include <time.h>
+
+#include "addon/addon.h"
+#include "base/quote.h"
+#include "base/tree.h"
+#include "node/template.h"
+
+static void set(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, json_string(value)); }
+
+static char *join_cidrs(const struct cidrs *l)
+{
+        struct str s = { 0 };
+        char text[IP_TEXT + 4];
+        for (size_t i = 0; i < l->n; i++)
+                str_addf(&s, "%s%s", i ? "," : "", cidr_format(&l->v[i], text));
+        return str_take(&s);
+}
+
+/* host:port of the cluster's endpoint, brackets around IPv6. */
+static char *endpoint(const struct cluster *c)
+{
+        const char *host = cluster_endpoint_host(c);
+        struct ip ip;
+        return xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "[%s]:%ld" : "%s:%ld", host, cluster_endpoint_port(c));
+}
+
+/* kubeadm's view of this cluster. etcd is a service of its own, so to kubeadm it is external: it leaves it alone. */
+static json_t *cluster_configuration(const struct cluster *c)
+{
+        static const char *const algorithms[] = { "ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-4096" };
+        char *pods CLEANUP(free_p) = join_cidrs(&c->network.pods), *services CLEANUP(free_p) = join_cidrs(&c->network.services),
+                   *host CLEANUP(free_p) = endpoint(c);
+        json_t *endpoints = json_array();
+        size_t i = 0;
+        for (const struct node *n; (n = cluster_next(c, ROLE_ETCD, &i));) {
+                char text[IP_TEXT + 2];
+                char *url CLEANUP(free_p) = xasprintf("https://%s:2379", ip_host(&n->ip[0], text));
+                json_array_append_new(endpoints, json_string(url));
+        }
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:{s:o, s:s, s:s, s:s}}, s:{s:s, s:s, s:s}, s:{s:b}}", "apiVersion",
+                "kubeadm.k8s.io/v1beta4", "kind", "ClusterConfiguration", "certificatesDir", "/etc/kubernetes/pki", "clusterName", c->name,
+                "controlPlaneEndpoint", host, "encryptionAlgorithm", algorithms[c->certificates.algorithm], "imageRepository", "registry.k8s.io",
+                "kubernetesVersion", json_sprintf("v%s", c->kubernetes.text), "apiServer", json_object(), "etcd", "external", "endpoints", endpoints, "caFile",
+                "/etc/kubernetes/pki/etcd/ca.crt", "certFile", "/etc/kubernetes/pki/apiserver-etcd-client.crt", "keyFile",
+                "/etc/kubernetes/pki/apiserver-etcd-client.key", "networking", "dnsDomain", c->network.domain, "podSubnet", pods, "serviceSubnet", services,
+                "proxy", "disabled", true);
+}
+
+/* What any machine that joins with kubeadm can use: without the files and taints of the one node it was rendered for. */
+static int common_kubelet(const char *kubelet, struct str *out, struct error *err)
+{
+        static const char *const own[] = { "tlsCertFile", "tlsPrivateKeyFile", "registerWithTaints" };
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct tree *t;
+        int r = tree_parse(&a, "kubelet configuration", kubelet, strlen(kubelet), &t, err);
+        if (r < 0)
+                return r;
+        struct str text CLEANUP(str_release) = { 0 };
+        tree_json(&text, t);
+        json_t *o = json_loads(str_text(&text), 0, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+                json_object_del(o, own[i]);
+        char *dump CLEANUP(free_p) = json_dumps(o, JSON_INDENT(2) | JSON_SORT_KEYS);
+        json_decref(o);
+        str_add(out, dump ? dump : "{}");
+        return 0;
+}
+
+static void day_after(time_t now, char out[32])
+{
+        struct tm tm;
+        now += 86400;
+        strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+}
+
+int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err)
+{
+        struct str common CLEANUP(str_release) = { 0 }, info CLEANUP(str_release) = { 0 };
+        char expiration[32], *host CLEANUP(free_p) = endpoint(c);
+        char *server CLEANUP(free_p) = xasprintf("https://%s", host);
+        int r = common_kubelet(kubelet, &common, err);
+        if (r < 0)
+                return r;
+        str_add(&info, "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: ");
+        quote_yaml(&info, server);
+        str_add(&info, "\n    certificate-authority-data: ");
+        str_add_base64(&info, id->ca[CA_CLUSTER].bundle, strlen(id->ca[CA_CLUSTER].bundle));
+        str_add(&info, "\ncontexts: null\ncurrent-context: \"\"\nusers: null");
+        json_t *configuration = cluster_configuration(c), *v = json_object();
+        char *dump CLEANUP(free_p) = json_dumps(configuration, JSON_INDENT(2));
+        json_decref(configuration);
+        day_after(now, expiration);
+        set(v, "clusterConfiguration", dump);
+        set(v, "kubeletConfiguration", str_text(&common));
+        set(v, "clusterInfo", str_text(&info));
+        json_object_set_new(v, "tokenSecret", json_sprintf("bootstrap-token-%s", id->token_id));
+        set(v, "tokenID", id->token_id);
+        set(v, "tokenSecretValue", id->token_secret);
+        set(v, "tokenExpiration", expiration);
+        template_render("bootstrap.yaml", v, out);
+        json_decref(v);
+        return 0;
+}
+
+void addon_fabric(const struct cluster *c, struct str *out)
+{
+        json_t *v = json_object();
+        if (c->network.fabric.kind == FABRIC_FLANNEL)
+                template_render("flannel.yaml", v, out);
+        json_decref(v);
+}
+
+void addon_dns(const struct cluster *c, struct str *out)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct catalogue catalogue;
+        struct ip dns[2];
+        char text[IP_TEXT];
+        json_t *v = json_object(), *all = json_array();
+        size_t n = cluster_dns(c, dns);
+        for (size_t i = 0; i < n; i++)
+                json_array_append_new(all, json_string(ip_format(&dns[i], text)));
+        struct str upstream CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < c->network.dns_upstream.n; i++)
+                str_addf(&upstream, "%s%s", i ? " " : "", c->network.dns_upstream.v[i]);
+        catalogue_for(&a, &c->kubernetes, &catalogue);
+        set(v, "dns", n ? ip_format(&dns[0], text) : "");
+        json_object_set_new(v, "dnsAll", all);
+        set(v, "familyPolicy", n > 1 ? "RequireDualStack" : "SingleStack");
+        set(v, "domain", c->network.domain);
+        set(v, "upstream", upstream.len ? str_text(&upstream) : "/etc/resolv.conf");
+        set(v, "image", catalogue.images[IMG_COREDNS].name);
+        json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
+        template_render("coredns.yaml", v, out);
+        json_decref(v);
+}

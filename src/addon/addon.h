@@ -1,0 +1,13 @@
+/* What a cluster holds from the first minute, as YAML for kube_apply: kubeadm's bootstrap objects, the fabric's permissions, DNS. Pure: no network, no disk. */
+#ifndef SLIPWAY_ADDON_H
+#define SLIPWAY_ADDON_H
+
+#include "node/nodespec.h"
+
+/* kubeadm's ConfigMaps, bootstrap token and RBAC. `kubelet` is a worker's rendered /var/lib/kubelet/config.yaml: what is the node's own is taken out of it. The token expires a day after `now`. */
+int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err);
+/* Empty unless the fabric is flannel. */
+void addon_fabric(const struct cluster *c, struct str *out);
+void addon_dns(const struct cluster *c, struct str *out);
+
+#endif

@@ -1,0 +1,21 @@
+/* Called as "pause", the agent is the program that holds a pod's namespaces: it sleeps, and collects what the pod's processes leave behind. So an
+ * offline bundle needs no other program for the pause image. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "agent/agent.h"
+
+int pause_main(void)
+{
+        sigset_t set;
+        sigfillset(&set);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        for (;;) {
+                int sig = 0;
+                sigwait(&set, &sig);
+                if (sig == SIGTERM || sig == SIGINT)
+                        return 0;
+                while (waitpid(-1, NULL, WNOHANG) > 0) {
+                }
+        }
+}

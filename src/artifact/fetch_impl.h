@@ -1,0 +1,100 @@
+/* Inside a fetch. Items that the cache does not answer become wants; source by source, the wants of a source are gathered into jobs (one archive or
+ * one build gives several items), the jobs run, and a want whose job failed goes on to its next source. */
+#ifndef SLIPWAY_FETCH_IMPL_H
+#define SLIPWAY_FETCH_IMPL_H
+
+#include "artifact/fetch.h"
+#include "artifact/blob.h"
+#include "artifact/http.h"
+#include "artifact/lock.h"
+#include "artifact/origin.h"
+#include "artifact/work.h"
+#include "base/str.h"
+
+struct event;
+
+enum source { FROM_BUNDLE, FROM_MIRROR, FROM_UPSTREAM, FROM_BUILD, SOURCE_COUNT };
+
+struct want {
+        struct item *item;
+        char *key;       /* "kubelet@1.36.3/amd64", as in the locks */
+        char pinned[65]; /* the digest the lock demands, or "" */
+        enum source order[SOURCE_COUNT];
+        size_t sources, at;
+        bool done;
+        struct str tried; /* why each source failed */
+};
+
+struct job;
+
+struct job_kind {
+        size_t at_once;
+        /* Begins; the end is told by job_done, from the loop or from within. */
+        void (*start)(struct job *j);
+        /* Ends it without job_done, and frees its state. */
+        void (*stop)(struct job *j);
+};
+
+struct job {
+        struct fetch *fetch;
+        const struct job_kind *kind;
+        enum source source;
+        char *key; /* wants with the same kind and key share a job */
+        struct want **wants;
+        size_t count;
+        bool running;
+        void *state; /* the kind's own */
+        struct work work;
+        struct job *next;
+};
+
+struct fetch {
+        struct event_base *base;
+        struct fetch_request request;
+        char *cache, *lock_path, *bundle;
+        struct locked lock, index, bundled;
+        struct want *wants; /* one an item, at the same place */
+        struct job *jobs;
+        struct worker *worker;
+        struct http *http;
+        struct transfer *probe;
+        struct event *tick; /* the next turn: what to do is `next` */
+        void (*next)(struct fetch *f);
+        int cache_lock, build_lock;    /* descriptors, -1: not held */
+        enum source source;            /* the one under way */
+        char *dead[SOURCE_COUNT];      /* why a source cannot be reached at all, or NULL */
+        char *pull_dead[SOURCE_COUNT]; /* the same, for images */
+        bool waiting, pumping, over;
+        struct error error;
+};
+
+extern const struct job_kind copy_job, download_job, pull_job, build_job;
+
+/* fetch.c: for job kinds */
+void fetch_note(struct fetch *f, const struct item *item, int permille, const char *fmt, ...) PRINTF(4, 5);
+void job_note(struct job *j, int permille, const char *fmt, ...) PRINTF(3, 4); /* to every item of the job */
+/* A blob for a want is there. `how`: the source's name, or "computer". A digest other than the pinned one is the want's failure. */
+void want_resolved(struct job *j, struct want *w, const char digest[65], int64_t size, const char *how);
+/* The job is over: wants that are not resolved failed with err (NULL: nothing to tell). The job is gone after it. */
+void job_done(struct job *j, struct error *err);
+void fetch_later(struct fetch *f, void (*next)(struct fetch *f), int ms);
+
+/* fetch_sources.c: which source a want may have, and the jobs of a source */
+void sources_order(struct fetch *f, struct want *w, const char *preferred);
+const char *source_name(enum source s);  /* "mirror" */
+const char *source_title(enum source s); /* "the mirror" */
+/* Makes or joins the job that brings the want from f->source; a reason when there is none. */
+int want_job(struct fetch *f, struct want *w, struct error *err);
+/* The address whose answer decides whether a source can be reached; malloc'd, NULL: nothing to ask. */
+char *source_probe(const struct fetch *f);
+/* Builds are one run's at a time. False: another one's, to be waited for. */
+bool build_lock_take(struct fetch *f);
+
+/* fetch_build.c */
+char *recipe_dir(const struct fetch *f, const char *recipe, const char *version); /* malloc'd; NULL: not built before */
+bool fetch_own_arch(const struct fetch *f);
+
+char *item_key(const struct item *item, const char *arch); /* malloc'd */
+char *item_title(const struct item *item);                 /* "kubelet 1.36.3"; malloc'd */
+
+#endif

@@ -1,0 +1,352 @@
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <sys/time.h>
+
+#include "artifact/http.h"
+
+#define CONNECT_SECONDS 5
+#define SLOW_BYTES      512 /* a second, for so long: */
+#define SLOW_SECONDS    30
+#define FILE_MAX        ((curl_off_t)4 << 30)
+
+struct http {
+        CURLM *multi;
+        struct event_base *base;
+        struct event *timer;
+        struct transfer *first;
+};
+
+struct transfer {
+        struct http *http;
+        struct transfer *next;
+        struct transfer_spec spec;
+        CURL *easy;
+        struct curl_slist *headers;
+        struct str body;
+        char error[CURL_ERROR_SIZE], etag[256], why[CURL_ERROR_SIZE + 64];
+        bool started, full;
+        int write_errno;
+        int64_t got;
+        enum transfer_end end;
+};
+
+/* ---- libcurl's sockets and timer on the loop ---- */
+
+static void finish_all(struct http *h);
+
+static void on_socket(int fd, short what, void *arg)
+{
+        struct http *h = arg;
+        int n, action = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+        curl_multi_socket_action(h->multi, fd, action, &n);
+        finish_all(h);
+}
+
+static void on_timer(int fd, short what, void *arg)
+{
+        struct http *h = arg;
+        int n;
+        curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &n);
+        finish_all(h);
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket)
+{
+        struct http *h = arg;
+        struct event *e = socket;
+        if (e)
+                event_free(e);
+        e = NULL;
+        if (what != CURL_POLL_REMOVE) {
+                e = event_new(h->base, fd, (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST), on_socket, h);
+                event_add(e, NULL);
+        }
+        curl_multi_assign(h->multi, fd, e);
+        return 0;
+}
+
+static int set_timer(CURLM *multi, long ms, void *arg)
+{
+        struct http *h = arg;
+        if (ms < 0)
+                event_del(h->timer);
+        else
+                event_add(h->timer, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
+        return 0;
+}
+
+int http_new(struct event_base *base, struct http **out, struct error *err)
+{
+        static bool ready;
+        if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+                return error_set(err, EIO, EXIT_INTERNAL, "cannot start libcurl");
+        ready = true;
+        struct http *h = xcalloc(1, sizeof(*h));
+        h->base = base;
+        h->multi = curl_multi_init();
+        h->timer = evtimer_new(base, on_timer, h);
+        curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+        curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+        curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+        *out = h;
+        return 0;
+}
+
+void http_free(struct http *h)
+{
+        if (!h)
+                return;
+        while (h->first)
+                transfer_free(h->first);
+        curl_multi_cleanup(h->multi);
+        event_free(h->timer);
+        free(h);
+}
+
+/* ---- one transfer ---- */
+
+static bool write_all(struct transfer *t, const char *data, size_t n)
+{
+        while (n) {
+                ssize_t w = write(t->spec.fd, data, n);
+                if (w < 0 && errno == EINTR)
+                        continue;
+                if (w < 0) {
+                        t->write_errno = errno;
+                        return false;
+                }
+                data += w;
+                n -= (size_t)w;
+        }
+        return true;
+}
+
+/* The first bytes of an answer: where they go depends on whether it is the rest or the whole. */
+static bool begin_body(struct transfer *t)
+{
+        long status = 0;
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        t->started = true;
+        if (t->spec.fd < 0)
+                return true;
+        if (status == 200)
+                t->spec.offset = 0;
+        if (ftruncate(t->spec.fd, t->spec.offset) < 0 || lseek(t->spec.fd, t->spec.offset, SEEK_SET) < 0) {
+                t->write_errno = errno;
+                return false;
+        }
+        return true;
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *arg)
+{
+        struct transfer *t = arg;
+        long status = 0;
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status != 200 && status != 206)
+                return n; /* what a server says about its failure is not the file */
+        if (!t->started && !begin_body(t))
+                return 0;
+        if (t->spec.fd < 0) {
+                t->full = t->body.len + n > t->spec.max;
+                if (t->full)
+                        return 0;
+                str_addn(&t->body, data, n);
+        } else if (!write_all(t, data, n)) {
+                return 0;
+        }
+        t->got += (int64_t)n;
+        return n;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *arg)
+{
+        static const char name[] = "etag:";
+        struct transfer *t = arg;
+        if (n > 5 && has_prefix(data, "HTTP/"))
+                t->etag[0] = 0; /* of another answer, before a redirect */
+        if (n <= sizeof(name) || strncasecmp(data, name, sizeof(name) - 1))
+                return n;
+        size_t from = sizeof(name) - 1, to = n;
+        while (from < to && data[from] == ' ')
+                from++;
+        while (to > from && strchr(" \r\n", data[to - 1]))
+                to--;
+        if (to - from < sizeof(t->etag) && !memchr(data + from, 0, to - from) && data[from] == '"') /* only a strong one says "the same bytes" */
+                snprintf(t->etag, sizeof(t->etag), "%.*s", (int)(to - from), data + from);
+        return n;
+}
+
+static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t up_now)
+{
+        struct transfer *t = arg;
+        if (t->started && t->spec.on_progress)
+                t->spec.on_progress(t->spec.offset + t->got, total > 0 ? t->spec.offset + total : -1, t->spec.arg);
+        return 0;
+}
+
+static void set_options(struct transfer *t)
+{
+        const struct transfer_spec *s = &t->spec;
+        CURL *c = t->easy;
+        curl_easy_setopt(c, CURLOPT_URL, s->url);
+        curl_easy_setopt(c, CURLOPT_PRIVATE, t);
+        curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->error);
+        curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+        curl_easy_setopt(c, CURLOPT_MAXREDIRS, 10L);
+        curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, has_prefix(s->url, "https:") ? "https" : "http,https");
+        curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES);
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)SLOW_SECONDS);
+        curl_easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, FILE_MAX);
+        curl_easy_setopt(c, CURLOPT_USERAGENT, "slipway/" SLIPWAY_VERSION);
+        curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
+        curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+        curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
+        if (s->head) {
+                curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+                curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+                curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)CONNECT_SECONDS * 2);
+        }
+}
+
+/* CURLOPT_RESUME_FROM would make libcurl fail where a server sends the whole file again; we take that too. */
+static void set_range(struct transfer *t)
+{
+        if (t->spec.fd < 0 || t->spec.offset <= 0)
+                return;
+        char *range CLEANUP(free_p) = xasprintf("Range: bytes=%" PRId64 "-", t->spec.offset);
+        t->headers = curl_slist_append(t->headers, range);
+        if (t->spec.validator && *t->spec.validator) {
+                char *only_if CLEANUP(free_p) = xasprintf("If-Range: %s", t->spec.validator);
+                t->headers = curl_slist_append(t->headers, only_if);
+        }
+        curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+}
+
+int transfer_start(struct http *h, const struct transfer_spec *spec, struct transfer **out, struct error *err)
+{
+        struct transfer *t = xcalloc(1, sizeof(*t));
+        *t = (struct transfer){ .http = h, .spec = *spec, .next = h->first, .easy = curl_easy_init() };
+        h->first = t;
+        set_options(t);
+        set_range(t);
+        if (curl_multi_add_handle(h->multi, t->easy) != CURLM_OK) {
+                transfer_free(t);
+                return error_set(err, EIO, EXIT_INTERNAL, "cannot download %s: libcurl refuses", spec->url);
+        }
+        *out = t;
+        return 0;
+}
+
+void transfer_free(struct transfer *t)
+{
+        if (!t)
+                return;
+        for (struct transfer **p = &t->http->first; *p; p = &(*p)->next) {
+                if (*p == t) {
+                        *p = t->next;
+                        break;
+                }
+        }
+        curl_multi_remove_handle(t->http->multi, t->easy);
+        curl_easy_cleanup(t->easy);
+        curl_slist_free_all(t->headers);
+        str_release(&t->body);
+        free(t);
+}
+
+/* ---- how it ended ---- */
+
+static enum transfer_end end_of_status(long status)
+{
+        if (status == 200 || status == 206)
+                return TRANSFER_OK;
+        if (status == 416)
+                return TRANSFER_RANGE;
+        if (status == 408 || status == 429 || status >= 500)
+                return TRANSFER_CUT;
+        return status >= 400 ? TRANSFER_ABSENT : TRANSFER_FAILED;
+}
+
+static enum transfer_end end_of_code(CURLcode code)
+{
+        switch (code) {
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_RESOLVE_PROXY:
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_PEER_FAILED_VERIFICATION:
+                return TRANSFER_UNREACHABLE;
+        case CURLE_URL_MALFORMAT:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+        case CURLE_TOO_MANY_REDIRECTS:
+        case CURLE_FILESIZE_EXCEEDED:
+        case CURLE_WRITE_ERROR:
+                return TRANSFER_FAILED;
+        default:
+                return TRANSFER_CUT;
+        }
+}
+
+static void judge(struct transfer *t, CURLcode code)
+{
+        long status = 0;
+        curl_off_t pretransfer = 0;
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &pretransfer);
+        if (code != CURLE_OK) {
+                /* A time-out before anything was sent is no answer; after it, a cut. */
+                t->end = code == CURLE_OPERATION_TIMEDOUT && !pretransfer ? TRANSFER_UNREACHABLE : end_of_code(code);
+                if (t->spec.head && t->end == TRANSFER_CUT)
+                        t->end = TRANSFER_UNREACHABLE;
+                snprintf(t->why, sizeof(t->why), "%s",
+                        t->write_errno ? strerror(t->write_errno)
+                        : t->full      ? "it is larger than it may be"
+                        : *t->error    ? t->error
+                                       : curl_easy_strerror(code));
+                return;
+        }
+        t->end = end_of_status(status);
+        if (t->spec.head) /* any answer will do, but for those of something in between that has none itself */
+                t->end = status >= 500 || status == 407 ? TRANSFER_UNREACHABLE : TRANSFER_OK;
+        /* An empty file has no first bytes. */
+        if (t->end == TRANSFER_OK && !t->spec.head && !t->started)
+                begin_body(t);
+        snprintf(t->why, sizeof(t->why), "the server answered %ld", status);
+}
+
+static void finish_all(struct http *h)
+{
+        /* on_done may free the whole of it, so each is ended from a clean start. */
+        int left;
+        for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
+                struct transfer *t;
+                if (m->msg != CURLMSG_DONE)
+                        continue;
+                CURLcode code = m->data.result;
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
+                judge(t, code);
+                t->spec.on_done(t, t->spec.arg);
+                transfer_free(t);
+        }
+}
+
+enum transfer_end transfer_end(const struct transfer *t) { return t->end; }
+
+const char *transfer_why(const struct transfer *t) { return t->why; }
+
+const char *transfer_etag(const struct transfer *t) { return t->etag; }
+
+struct str *transfer_body(struct transfer *t) { return &t->body; }
+
+int transfer_errno(const struct transfer *t) { return t->write_errno; }
+
+int64_t transfer_got(const struct transfer *t) { return t->got; }

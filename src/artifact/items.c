@@ -1,0 +1,97 @@
+/* What a cluster's nodes are made of. */
+#include "artifact/fetch.h"
+
+enum need {
+        ON_ETCD = 1 << 0,
+        ON_KUBE = 1 << 1, /* a node of the cluster: control plane or worker */
+        ON_CONTROL_PLANE = 1 << 2,
+        WITH_CONTAINERD = 1 << 3,
+        WITH_CRIO = 1 << 4,
+        WITH_RUNC = 1 << 5,
+        WITH_CRUN = 1 << 6,
+        WITH_FLANNEL = 1 << 7,
+        WITH_KUBE_PROXY = 1 << 8,
+        WITH_VIP = 1 << 9,
+        WITHOUT_PACKAGES = 1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
+};
+
+static const unsigned artifact_needs[ART_COUNT] = {
+        [ART_KUBELET] = ON_KUBE,
+        [ART_KUBE_PROXY] = ON_KUBE | WITH_KUBE_PROXY,
+        [ART_KUBEADM] = ON_CONTROL_PLANE,
+        [ART_KUBECTL] = ON_CONTROL_PLANE,
+        [ART_ETCD] = ON_ETCD,
+        [ART_ETCDCTL] = ON_ETCD,
+        [ART_ETCDUTL] = ON_ETCD,
+        [ART_CONTAINERD] = ON_KUBE | WITH_CONTAINERD,
+        [ART_CONTAINERD_SHIM] = ON_KUBE | WITH_CONTAINERD,
+        [ART_CTR] = ON_KUBE | WITH_CONTAINERD,
+        [ART_CRIO] = ON_KUBE | WITH_CRIO,
+        [ART_CONMON] = ON_KUBE | WITH_CRIO,
+        [ART_RUNC] = ON_KUBE | WITH_RUNC,
+        [ART_CRUN] = ON_KUBE | WITH_CRUN,
+        [ART_CRICTL] = ON_KUBE,
+        [ART_CNI_PLUGINS] = ON_KUBE,
+        [ART_FLANNELD] = ON_KUBE | WITH_FLANNEL,
+        [ART_FLANNEL_CNI] = ON_KUBE | WITH_FLANNEL,
+};
+
+static const unsigned image_needs[IMG_COUNT] = {
+        [IMG_APISERVER] = ON_CONTROL_PLANE,
+        [IMG_CONTROLLER_MANAGER] = ON_CONTROL_PLANE,
+        [IMG_SCHEDULER] = ON_CONTROL_PLANE,
+        [IMG_COREDNS] = ON_KUBE,
+        [IMG_PAUSE] = ON_KUBE,
+        [IMG_HAPROXY] = ON_KUBE | WITHOUT_PACKAGES,
+        [IMG_KEEPALIVED] = ON_CONTROL_PLANE | WITH_VIP | WITHOUT_PACKAGES,
+};
+
+/* Everything that some node is or has. */
+static unsigned cluster_has(const struct cluster *c)
+{
+        unsigned has = 0;
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const struct pool *p = &c->pools.v[i];
+                has |= p->roles & ROLE_ETCD ? ON_ETCD : 0;
+                has |= p->roles & ROLE_CONTROL_PLANE ? ON_CONTROL_PLANE : 0;
+                has |= p->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER) ? ON_KUBE : 0;
+                has |= p->os && streq(p->os, "flatcar") ? WITHOUT_PACKAGES : 0;
+        }
+        if (!cluster_count(c, ROLE_ETCD)) /* beside the control plane */
+                has |= ON_ETCD;
+        has |= c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD;
+        has |= c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC;
+        has |= c->network.fabric.kind == FABRIC_FLANNEL ? WITH_FLANNEL : 0;
+        has |= c->network.proxy_mode != PROXY_NONE ? WITH_KUBE_PROXY : 0;
+        has |= c->api.vip ? WITH_VIP : 0;
+        return has;
+}
+
+struct item *fetch_items(const struct cluster *c, struct arena *a, size_t *count, struct error *err)
+{
+        struct catalogue cat;
+        if (!catalogue_for(a, &c->kubernetes, &cat)) {
+                error_set(err, EINVAL, EXIT_CONFIG, "Kubernetes %s is not in the catalogue, which has %s", c->kubernetes.text, catalogue_minors());
+                return NULL;
+        }
+        struct item *items = xcalloc(ART_COUNT + IMG_COUNT, sizeof(*items));
+        unsigned has = cluster_has(c);
+        size_t n = 0;
+        for (size_t i = 0; i < ART_COUNT; i++)
+                if ((artifact_needs[i] & ~has) == 0)
+                        items[n++] = (struct item){ .name = cat.artifacts[i].name, .version = cat.artifacts[i].version };
+        for (size_t i = 0; i < IMG_COUNT; i++) {
+                const char *name = i == IMG_PAUSE && c->runtime.pause ? c->runtime.pause : cat.images[i].name;
+                if ((image_needs[i] & ~has) == 0)
+                        items[n++] = (struct item){ .name = name, .image = true };
+        }
+        *count = n;
+        return items;
+}
+
+void items_free(struct item *items, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                free(items[i].path);
+        free(items);
+}

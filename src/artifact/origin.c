@@ -1,0 +1,166 @@
+#include "artifact/origin.h"
+#include "base/sha256.h"
+#include "base/str.h"
+
+#define K8S      "https://dl.k8s.io/release/v{v}/bin/linux/{a}/"
+#define GITHUB   "https://github.com/"
+#define ETCD     GITHUB "etcd-io/etcd/releases/download/v{v}/"
+#define CTRD     GITHUB "containerd/containerd/releases/download/v{v}/containerd-static-{v}-linux-{a}.tar.gz"
+#define PLUGINS  GITHUB "containernetworking/plugins/releases/download/v{v}/cni-plugins-linux-{a}-v{v}.tgz"
+#define CRICTL   GITHUB "kubernetes-sigs/cri-tools/releases/download/v{v}/crictl-v{v}-linux-{a}.tar.gz"
+#define CRIO     "https://storage.googleapis.com/cri-o/artifacts/cri-o.{a}.v{v}.tar.gz"
+#define RUNC     GITHUB "opencontainers/runc/releases/download/v{v}/runc."
+#define ETCD_TAR ETCD "etcd-v{v}-linux-{a}.tar.gz"
+#define ETCD_IN  "etcd-v{v}-linux-{a}/"
+
+/* clang-format off */
+static const struct origin origins[] = {
+        { "kubelet",                 K8S "kubelet",    NULL,                 K8S "kubelet.sha256",    "kubernetes",  "kubelet" },
+        { "kube-proxy",              K8S "kube-proxy", NULL,                 K8S "kube-proxy.sha256", "kubernetes",  "kube-proxy" },
+        { "kubeadm",                 K8S "kubeadm",    NULL,                 K8S "kubeadm.sha256",    "kubernetes",  "kubeadm" },
+        { "kubectl",                 K8S "kubectl",    NULL,                 K8S "kubectl.sha256",    "kubernetes",  "kubectl" },
+        { "etcd",                    ETCD_TAR,         ETCD_IN "etcd",       ETCD "SHA256SUMS",       "etcd",        "etcd" },
+        { "etcdctl",                 ETCD_TAR,         ETCD_IN "etcdctl",    ETCD "SHA256SUMS",       "etcd",        "etcdctl" },
+        { "etcdutl",                 ETCD_TAR,         ETCD_IN "etcdutl",    ETCD "SHA256SUMS",       "etcd",        "etcdutl" },
+        { "containerd",              CTRD,             "bin/containerd",     CTRD ".sha256sum",       "containerd",  "containerd" },
+        { "containerd-shim-runc-v2", CTRD,             "bin/containerd-shim-runc-v2", CTRD ".sha256sum", "containerd", "containerd-shim-runc-v2" },
+        { "ctr",                     CTRD,             "bin/ctr",            CTRD ".sha256sum",       "containerd",  "ctr" },
+        { "crio",                    CRIO,             "cri-o/bin/crio",     CRIO ".sha256sum",       NULL,          NULL },
+        { "conmon",                  GITHUB "containers/conmon/releases/download/v{v}/conmon.{a}", NULL, NULL, "conmon", "conmon" },
+        { "runc",                    RUNC "{a}",       NULL,                 RUNC "sha256sum",        "runc",        "runc" },
+        { "crun",                    GITHUB "containers/crun/releases/download/{v}/crun-{v}-linux-{a}", NULL, NULL, "crun", "crun" },
+        { "crictl",                  CRICTL,           "crictl",             CRICTL ".sha256",        "crictl",      "crictl" },
+        { "cni-plugins",             PLUGINS,          "*",                  PLUGINS ".sha256",       "cni",         "*" },
+        { "flanneld",                GITHUB "flannel-io/flannel/releases/download/v{v}/flanneld-{a}", NULL, NULL, "flannel", "flanneld" },
+        /* up to 0.9.1 it came with the plugins */
+        { "flannel",                 PLUGINS,          "flannel",            PLUGINS ".sha256",       "flannel-cni", "flannel" },
+};
+
+#define K8S_CMD  "k8s.io/kubernetes/cmd/"
+#define CTRD_MOD "github.com/containerd/containerd/v2"
+#define CNI_MOD  "github.com/containernetworking/plugins"
+#define STRIP    "-s -w"
+
+static const struct recipe recipes[] = {
+        { "kubernetes", { "k8s.io/kubernetes" },
+          { K8S_CMD "kube-apiserver", K8S_CMD "kube-controller-manager", K8S_CMD "kube-scheduler", K8S_CMD "kubelet", K8S_CMD "kube-proxy",
+            K8S_CMD "kubeadm", K8S_CMD "kubectl" },
+          STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}"
+                " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}", .staging = true },
+        { "etcd", { "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" },
+          { "etcd=go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" }, STRIP },
+        { "containerd", { CTRD_MOD }, { CTRD_MOD "/cmd/containerd", CTRD_MOD "/cmd/ctr", CTRD_MOD "/cmd/containerd-shim-runc-v2" },
+          STRIP " -X " CTRD_MOD "/version.Version=v{v}" },
+        { "cni", { CNI_MOD },
+          { CNI_MOD "/plugins/main/bridge", CNI_MOD "/plugins/main/loopback", CNI_MOD "/plugins/main/ptp", CNI_MOD "/plugins/main/macvlan",
+            CNI_MOD "/plugins/ipam/host-local", CNI_MOD "/plugins/ipam/dhcp", CNI_MOD "/plugins/meta/portmap",
+            CNI_MOD "/plugins/meta/bandwidth", CNI_MOD "/plugins/meta/firewall", CNI_MOD "/plugins/meta/tuning" }, STRIP },
+        { "flannel-cni", { CNI_MOD }, { CNI_MOD "/plugins/meta/flannel" }, STRIP },
+        { "flannel", { "github.com/flannel-io/flannel" }, { "flanneld=github.com/flannel-io/flannel" }, STRIP, "netgo,osusergo", .cgo = true },
+        { "coredns", { "github.com/coredns/coredns" }, { "github.com/coredns/coredns" }, STRIP },
+        { "crictl", { "sigs.k8s.io/cri-tools" }, { "sigs.k8s.io/cri-tools/cmd/crictl" }, STRIP " -X sigs.k8s.io/cri-tools/pkg/version.Version=v{v}" },
+        { "runc", { "github.com/opencontainers/runc" }, { "github.com/opencontainers/runc" }, STRIP " -X main.version={v}",
+          "seccomp,netgo,osusergo", .cgo = true, .library = "libseccomp", .own = true },
+        { "crun", .own = true },   /* C: no module to build */
+        { "conmon", .own = true },
+        { "pause" },               /* the agent, under another name */
+};
+
+static const struct image_origin images[] = {
+        { "kube-apiserver",          "kubernetes", "kube-apiserver",          "/usr/local/bin/kube-apiserver",          NULL },
+        { "kube-controller-manager", "kubernetes", "kube-controller-manager", "/usr/local/bin/kube-controller-manager", NULL },
+        { "kube-scheduler",          "kubernetes", "kube-scheduler",          "/usr/local/bin/kube-scheduler",          NULL },
+        { "coredns",                 "coredns",    "coredns",                 "/coredns",                               NULL },
+        { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
+};
+/* clang-format on */
+
+#define FIND(table, wanted)                            \
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) \
+                if (streq(table[i].name, wanted))      \
+                        return &table[i];              \
+        return NULL
+
+const struct origin *origin_of(const char *name) { FIND(origins, name); }
+
+const struct image_origin *image_origin_of(const char *name) { FIND(images, name); }
+
+const struct recipe *recipe_of(const char *name) { FIND(recipes, name); }
+
+bool image_words(const char *reference, char **name, char **version)
+{
+        const char *slash = strrchr(reference, '/'), *last = slash ? slash + 1 : reference, *colon = strchr(last, ':');
+        if (!colon || colon == last || !colon[1] || strchr(last, '@'))
+                return false;
+        *name = xstrndup(last, (size_t)(colon - last));
+        *version = xstrdup(colon[1] == 'v' ? colon + 2 : colon + 1);
+        return true;
+}
+
+char *origin_expand(const char *pattern, const char *version, const char *arch)
+{
+        size_t major = strcspn(version, "."), minor = version[major] ? strcspn(version + major + 1, ".") : 0;
+        const struct {
+                const char *word, *value;
+                size_t n;
+        } words[] = {
+                { "{v}", version, strlen(version) },
+                { "{a}", arch, strlen(arch) },
+                { "{major}", version, major },
+                { "{minor}", version + major + !!version[major], minor },
+        };
+        struct str out = { 0 };
+        while (*pattern) {
+                size_t i = 0;
+                while (i < ARRAY_SIZE(words) && !has_prefix(pattern, words[i].word))
+                        i++;
+                if (i < ARRAY_SIZE(words)) {
+                        str_addn(&out, words[i].value, words[i].n);
+                        pattern += strlen(words[i].word);
+                } else {
+                        str_addc(&out, *pattern++);
+                }
+        }
+        return str_take(&out);
+}
+
+char *origin_mirrored(const char *mirror, const char *url)
+{
+        const char *path = strstr(url, "://");
+        size_t n = strlen(mirror);
+        while (n && mirror[n - 1] == '/')
+                n--;
+        return xasprintf("%.*s/%s", (int)n, mirror, path ? path + 3 : url);
+}
+
+/* One line: the checksum when it is of that file. */
+static bool line_is(const char *line, size_t n, const char *file, char out[65])
+{
+        if (n < 64)
+                return false;
+        for (size_t i = 0; i < 64; i++)
+                out[i] = line[i] >= 'A' && line[i] <= 'F' ? (char)(line[i] + 32) : line[i];
+        out[64] = 0;
+        if (!sha256_valid(out))
+                return false;
+        const char *name = line + 64, *end = line + n;
+        while (name < end && strchr(" \t*", *name))
+                name++;
+        while (end > name && strchr(" \t\r", end[-1]))
+                end--;
+        const char *slash = memrchr(name, '/', (size_t)(end - name));
+        name = slash ? slash + 1 : name;
+        return name == end || ((size_t)(end - name) == strlen(file) && memcmp(name, file, strlen(file)) == 0);
+}
+
+bool sums_find(const char *text, const char *file, char out[65])
+{
+        for (const char *line = text; *line;) {
+                size_t n = strcspn(line, "\n");
+                if (line_is(line, n, file, out))
+                        return true;
+                line += n + !!line[n];
+        }
+        *out = 0;
+        return false;
+}

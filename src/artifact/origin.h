@@ -1,0 +1,48 @@
+/* Where each item of the catalogue is found upstream, and how it is built from Go modules: tables, and the patterns in them.
+ * In a pattern {v} is the version and {a} the architecture as Go names it. */
+#ifndef SLIPWAY_ORIGIN_H
+#define SLIPWAY_ORIGIN_H
+
+#include "base/base.h"
+
+struct origin {
+        const char *name;   /* of the item */
+        const char *url;    /* a program, or an archive of several */
+        const char *member; /* its name in the archive; "*": every program in it, as a set; NULL: the file is the program */
+        const char *sums;   /* a list of checksums; NULL: upstream has none */
+        const char *recipe; /* how it is built; NULL: it cannot be */
+        const char *file;   /* what the build calls it; "*": every file, as a set */
+};
+
+struct recipe {
+        const char *name;       /* "kubernetes" */
+        const char *modules[3]; /* of the version that is wanted */
+        const char *packages[12];
+        const char *ldflags, *tags;
+        bool staging;        /* Kubernetes: its own go.mod replaces k8s.io modules by directories; ours, by their releases */
+        bool cgo;            /* a C compiler is needed; linked statically */
+        const char *library; /* pkg-config must know it, or it is not built */
+        bool own;            /* this computer's own program will do where it cannot be built */
+};
+
+/* An image with one static program in it. */
+struct image_origin {
+        const char *name; /* the last word of its repository */
+        const char *recipe, *file;
+        const char *path; /* of the program in it */
+        const char *user;
+};
+
+const struct origin *origin_of(const char *name);
+const struct image_origin *image_origin_of(const char *name);
+const struct recipe *recipe_of(const char *name);
+/* "kube-apiserver" and "1.36.3" of "registry.k8s.io/kube-apiserver:v1.36.3"; false when there is no tag. Both malloc'd. */
+bool image_words(const char *reference, char **name, char **version);
+
+char *origin_expand(const char *pattern, const char *version, const char *arch);
+/* The same path under a mirror: MIRROR/HOST/PATH. */
+char *origin_mirrored(const char *mirror, const char *url);
+/* The checksum of `file` in a list of lines "HEX  NAME", or a bare "HEX". */
+bool sums_find(const char *text, const char *file, char out[65]);
+
+#endif

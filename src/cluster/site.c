@@ -1,0 +1,76 @@
+#include <event2/event.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "cluster/site.h"
+
+int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, const char *verb, struct error *err)
+{
+        *s = (struct site){ .base = base, .arena = a, .cluster = c, .identity.lock = -1, .ops = provider_for(c) };
+        if (!s->ops)
+                return error_set(
+                        err, ENOTSUP, EXIT_CONFIG, "provider %s: machines there cannot be made yet", c->provider.kind == PROVIDER_AWS ? "aws" : "openstack");
+        int r = identity_open(state, c, time(NULL), &s->identity, err);
+        if (r < 0)
+                return r;
+        s->count = c->node_count;
+        s->provider = (struct provider_run){ .base = base, .cluster = c, .state = s->identity.dir, .arena = a };
+        s->machines = arena_array(a, struct machine, s->count);
+        s->members = arena_array(a, struct member, s->count);
+        s->lock_path = path_join(c->dir && *c->dir ? c->dir : ".", "bundle.lock");
+        r = s->ops->list(&s->provider, s->machines, err);
+        for (size_t i = 0; r == 0 && i < s->count; i++)
+                s->members[i] = (struct member){ .site = s, .node = &c->nodes[i], .machine = &s->machines[i] };
+        run_init(&s->run, base, a, verb, c->name);
+        return r;
+}
+
+struct member *site_member(struct site *s, const char *name)
+{
+        for (size_t i = 0; name && i < s->count; i++)
+                if (streq(s->members[i].node->name, name))
+                        return &s->members[i];
+        return NULL;
+}
+
+int member_render(struct member *m, struct error *err)
+{
+        struct site *s = m->site;
+        if (m->rendered)
+                return 0;
+        int r = facts_from_agent(m->said, m->node, s->arena, &m->facts, err);
+        if (r == 0)
+                r = identity_node(&s->identity, s->cluster, m->node, &m->leaves, err);
+        struct spec_input in = { .cluster = s->cluster, .identity = &s->identity, .leaves = &m->leaves, .node = m->node, .facts = &m->facts };
+        if (r == 0)
+                r = node_render(&in, &m->spec, err);
+        if (r < 0)
+                return r;
+        m->rendered = true;
+        link_digest(&m->spec, s->items, s->item_count, m->wanted);
+        return 0;
+}
+
+static void member_release(struct member *m)
+{
+        link_free(m->link);
+        json_decref(m->said);
+        json_decref(m->drift);
+        json_decref(m->object);
+        node_identity_release(&m->leaves);
+        if (m->rendered)
+                nodespec_release(&m->spec);
+}
+
+void site_release(struct site *s)
+{
+        kube_free(s->kube);
+        fetch_free(s->fetch);
+        if (s->dns_timer)
+                event_free(s->dns_timer);
+        for (size_t i = 0; s->members && i < s->count; i++)
+                member_release(&s->members[i]);
+        run_release(&s->run);
+        identity_release(&s->identity);
+        free(s->lock_path);
+}

@@ -1,0 +1,195 @@
+/* Steps on the API: wait for it, give it its first objects, see every node Ready. */
+#include <event2/event.h>
+#include <time.h>
+
+#include "cluster/site.h"
+#include "kube/wait.h"
+
+/* ---- the API ---- */
+
+static int open_kube(struct site *s, struct error *err)
+{
+        const char **servers = arena_array(s->arena, const char *, s->count + 2);
+        size_t n = 0, i = 0;
+        char text[IP_TEXT + 2];
+        const struct node *first = NULL;
+        for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));) {
+                servers[n++] = arena_printf(s->arena, "https://%s:%ld", ip_host(&c->ip[0], text), s->cluster->api.port);
+                first = first ? first : c;
+        }
+        struct member *m = first ? site_member(s, first->name) : NULL;
+        if (!m)
+                return error_set(err, EINVAL, EXIT_CONFIG, "there is no control-plane node");
+        if (!m->leaves.leaf[LEAF_SUPER_ADMIN].cert) {
+                int r = identity_node(&s->identity, s->cluster, first, &m->leaves, err);
+                if (r < 0)
+                        return r;
+        }
+        const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
+        struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
+        return kube_open(s->base, &target, &s->kube, err);
+}
+
+static void on_api_ready(void *arg)
+{
+        struct step *s = arg;
+        struct site *site = s->arg;
+        site->wait = NULL;
+        step_done(s, NULL);
+}
+
+void step_api(struct step *s)
+{
+        struct site *site = s->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (open_kube(site, &err) < 0) {
+                step_done(s, &err);
+                return;
+        }
+        step_doing(s, -1, "waiting for /readyz");
+        site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
+}
+
+/* ---- objects ---- */
+
+static void on_objects(const char *error, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (error)
+                error_set(&err, EIO, EXIT_STEP, "%s", error);
+        step_done(arg, error ? &err : NULL);
+}
+
+void step_objects(struct step *s)
+{
+        struct site *site = s->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str documents CLEANUP(str_release) = { 0 };
+        const struct spec_entry *kubelet = NULL;
+        for (size_t i = 0; i < site->count && !kubelet; i++)
+                if (site->members[i].rendered)
+                        kubelet = nodespec_find(&site->members[i].spec, SPEC_FILE, "/var/lib/kubelet/config.yaml");
+        if (!kubelet) {
+                error_set(&err, EINVAL, EXIT_INTERNAL, "no node has a kubelet configuration");
+                step_done(s, &err);
+                return;
+        }
+        if (addon_bootstrap(site->cluster, &site->identity, kubelet->content, time(NULL), &documents, &err) < 0) {
+                step_done(s, &err);
+                return;
+        }
+        str_add(&documents, "\n---\n");
+        addon_fabric(site->cluster, &documents);
+        str_add(&documents, "\n---\n");
+        addon_dns(site->cluster, &documents);
+        kube_apply(site->kube, str_text(&documents), on_objects, s);
+}
+
+/* ---- nodes ---- */
+
+static void add_label(json_t *labels, const char *key, const char *value) { json_object_set_new(labels, key, json_string(value)); }
+
+/* What the kubelet may not set of itself: roles, and whatever the file says. */
+static char *node_document(const struct member *m)
+{
+        const struct node *n = m->node;
+        json_t *labels = json_object(), *annotations = json_object();
+        if (n->pool->roles & ROLE_CONTROL_PLANE) {
+                add_label(labels, "node-role.kubernetes.io/control-plane", "");
+                add_label(labels, "node.kubernetes.io/exclude-from-external-load-balancers", "");
+        }
+        add_label(labels, "slipway.dev/pool", n->pool->name);
+        for (size_t i = 0; i < n->pool->labels.n; i++)
+                add_label(labels, n->pool->labels.v[i].key, n->pool->labels.v[i].value);
+        for (size_t i = 0; n->host && i < n->host->labels.n; i++)
+                add_label(labels, n->host->labels.v[i].key, n->host->labels.v[i].value);
+        for (size_t i = 0; i < n->pool->annotations.n; i++)
+                add_label(annotations, n->pool->annotations.v[i].key, n->pool->annotations.v[i].value);
+        json_t *doc = json_pack(
+                "{s:s, s:s, s:{s:s, s:o, s:o}}", "apiVersion", "v1", "kind", "Node", "metadata", "name", n->name, "labels", labels, "annotations", annotations);
+        char *text = json_dumps(doc, 0);
+        json_decref(doc);
+        return text;
+}
+
+/* The fabric is up on a node when flanneld has written its address into the Node. */
+static bool fabric_up(const struct member *m)
+{
+        if (m->site->cluster->network.fabric.kind != FABRIC_FLANNEL)
+                return true;
+        json_t *annotations = json_object_get(json_object_get(m->object, "metadata"), "annotations");
+        return json_object_get(annotations, "flannel.alpha.coreos.com/public-ip") != NULL;
+}
+
+static void look(struct member *m)
+{
+        struct step *s = m->ready;
+        if (!s || s->state != STEP_RUNNING)
+                return;
+        if (!m->object)
+                step_doing(s, -1, "waiting for the kubelet");
+        else if (!node_ready(m->object))
+                step_doing(s, -1, "registered, not Ready yet");
+        else if (!fabric_up(m))
+                step_doing(s, -1, "Ready, waiting for the fabric");
+        else
+                step_done(s, NULL);
+}
+
+static void on_labelled(const char *error, void *arg) {}
+
+static void on_node(const char *type, json_t *object, void *arg)
+{
+        struct site *s = arg;
+        struct member *m = site_member(s, json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
+        if (!m)
+                return;
+        bool first = !m->object;
+        json_decref(m->object);
+        m->object = streq(type, "DELETED") ? NULL : json_incref(object);
+        if (first && m->object) {
+                char *doc CLEANUP(free_p) = node_document(m);
+                kube_apply(s->kube, doc, on_labelled, m);
+        }
+        look(m);
+}
+
+void step_node_ready(struct step *s)
+{
+        struct member *m = s->arg;
+        struct site *site = m->site;
+        if (!site->watch)
+                site->watch = kube_watch(site->kube, "/api/v1/nodes", NULL, on_node, site);
+        look(m);
+}
+
+/* ---- DNS ---- */
+
+static void ask_dns(evutil_socket_t fd, short what, void *arg);
+
+static void on_dns(const struct kube_reply *reply, void *arg)
+{
+        static const struct timeval soon = { .tv_usec = 200000 };
+        struct step *s = arg;
+        struct site *site = s->arg;
+        if (reply->body && deployment_available(reply->body)) {
+                step_done(s, NULL);
+                return;
+        }
+        step_doing(s, -1, "waiting for CoreDNS");
+        event_add(site->dns_timer, &soon);
+}
+
+static void ask_dns(evutil_socket_t fd, short what, void *arg)
+{
+        struct step *s = arg;
+        struct site *site = s->arg;
+        kube_request(site->kube, "GET", "/apis/apps/v1/namespaces/kube-system/deployments/coredns", NULL, NULL, 0, on_dns, s);
+}
+
+void step_dns(struct step *s)
+{
+        struct site *site = s->arg;
+        site->dns_timer = event_new(site->base, -1, 0, ask_dns, s);
+        ask_dns(-1, 0, s);
+}

@@ -1,0 +1,76 @@
+/* up and down: the verbs that make and take away. */
+#include <event2/event.h>
+
+#include "cluster/site.h"
+#include "cmd/cmd.h"
+#include "ui/lines.h"
+
+static void base_free(struct event_base **b)
+{
+        if (*b)
+                event_base_free(*b);
+}
+
+static const char *state_of(const struct options *o) { return o->state ? o->state : ".slipway"; }
+
+static void say_use(const struct site *s)
+{
+        printf("%s is up: %zu nodes.\n", s->cluster->name, s->count);
+        printf("use it:     slipway kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get nodes\n");
+        printf("remove it:  slipway down\n");
+}
+
+/* Runs the steps of an operation, journalled and shown. */
+static int operate(struct site *s, void (*steps)(struct site *), struct error *err)
+{
+        struct journal *j = NULL;
+        const char *last = NULL;
+        int r = journal_open(s->identity.dir, &s->run, &j, &last, err);
+        if (r < 0)
+                return r;
+        if (last)
+                fprintf(stderr, "going on: %s\n", last);
+        lines_observe(&s->run);
+        steps(s);
+        r = run_execute(&s->run, err);
+        struct error late CLEANUP(error_release) = { 0 };
+        int synced = identity_sync(&s->identity, r < 0 ? &late : err);
+        journal_close(j, r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done");
+        return r < 0 ? r : synced;
+}
+
+int cmd_up(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct event_base *base CLEANUP(base_free) = event_base_new();
+        struct cluster *c;
+        struct site s = { .identity.lock = -1 };
+        int r = cmd_load(o, &a, &c, err);
+        if (r < 0)
+                return r;
+        r = site_open(&s, base, &a, c, state_of(o), "up", err);
+        if (r == 0)
+                r = operate(&s, up_steps, err);
+        if (r == 0)
+                say_use(&s);
+        site_release(&s);
+        return r;
+}
+
+int cmd_down(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct event_base *base CLEANUP(base_free) = event_base_new();
+        struct cluster *c;
+        struct site s = { .identity.lock = -1 };
+        int r = cmd_load(o, &a, &c, err);
+        if (r < 0)
+                return r;
+        r = site_open(&s, base, &a, c, state_of(o), "down", err);
+        if (r == 0)
+                r = operate(&s, down_steps, err);
+        if (r == 0)
+                r = s.ops->cleanup(&s.provider, err);
+        site_release(&s);
+        return r;
+}

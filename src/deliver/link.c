@@ -1,0 +1,191 @@
+#include <event2/event.h>
+#include <signal.h>
+
+#include "deliver/link_state.h"
+
+#define OPEN_SECONDS  120 /* ssh has its own, shorter patience; this is for shells and sudos that never say a word */
+#define CLOSE_SECONDS 20
+#define END_SECONDS   5 /* between asking ssh to end and killing it */
+
+/* --- lifetime ----------------------------------------------------------------------------------------------------------- */
+
+static void wipe_password(struct link *l)
+{
+        if (l->password)
+                wipe(l->password, strlen(l->password));
+        free_p(&l->password);
+}
+
+static void release(struct link *l)
+{
+        proc_free(l->proc);
+        if (l->timer)
+                event_free(l->timer);
+        link_run_end(l, false);
+        link_job_release(l);
+        link_talk_release(&l->talk);
+        str_wipe_release(&l->in);
+        wipe_password(l);
+        error_release(&l->err);
+        arena_release(&l->arena);
+        free(l);
+}
+
+void link_free(struct link *l)
+{
+        if (!l)
+                return;
+        l->dead = true;
+        if (!l->busy)
+                release(l);
+}
+
+/* Around everything that may call the owner, who may free the link there. */
+static void enter(struct link *l) { l->busy++; }
+
+static void leave(struct link *l)
+{
+        if (--l->busy == 0 && l->dead)
+                release(l);
+}
+
+void link_patience(struct link *l, unsigned seconds)
+{
+        if (seconds)
+                evtimer_add(l->timer, &(struct timeval){ .tv_sec = seconds });
+        else
+                evtimer_del(l->timer);
+}
+
+int link_failed(struct link *l)
+{
+        if (l->proc)
+                proc_kill(l->proc, SIGTERM);
+        link_patience(l, END_SECONDS);
+        return -l->err.code;
+}
+
+static void fail(struct link *l, int code)
+{
+        if (l->err.code)
+                return;
+        link_explain(l, -code, &l->err);
+        link_failed(l);
+}
+
+static void on_timer(int fd, short what, void *arg)
+{
+        struct link *l = arg;
+        if (l->closing || l->err.code)
+                proc_kill(l->proc, SIGKILL);
+        else
+                fail(l, ETIMEDOUT);
+}
+
+/* --- ssh ---------------------------------------------------------------------------------------------------------------- */
+
+static void on_out(struct proc *p, const char *data, size_t n, void *arg)
+{
+        struct link *l = arg;
+        enter(l);
+        if (!l->closing && !l->err.code)
+                link_read(l, data, n);
+        leave(l);
+}
+
+static void on_errors(struct proc *p, const char *data, size_t n, void *arg)
+{
+        struct link *l = arg;
+        enter(l);
+        link_talk(l, data, n);
+        if (!l->dead && l->talk.changed_key)
+                fail(l, EKEYREJECTED);
+        else if (!l->dead && l->talk.wrong_password)
+                fail(l, EPERM);
+        leave(l);
+}
+
+static void on_drain(struct proc *p, void *arg)
+{
+        struct link *l = arg;
+        enter(l);
+        link_pump(l);
+        leave(l);
+}
+
+/* An error that was known before keeps its words; the agent's exit status tells the kind of those it stopped for. */
+static void on_exit_(struct proc *p, int status, void *arg)
+{
+        struct link *l = arg;
+        l->proc = NULL;
+        enter(l);
+        if (l->err.code == EIO && status > EXIT_USAGE && status <= EXIT_STATE)
+                l->err.status = (enum exit_status)status;
+        if (!l->err.code && !l->closing) {
+                link_talk(l, "\n", 1); /* a last line without its end */
+                link_explain(l, status, &l->err);
+        }
+        link_run_end(l, true);
+        if (!l->dead && l->events.on_closed)
+                l->events.on_closed(l, l->err.code ? &l->err : NULL, l->events.arg);
+        l->dead = true;
+        leave(l);
+}
+
+/* --- open and close ----------------------------------------------------------------------------------------------------- */
+
+static const char *copy(struct link *l, const char *s) { return s ? arena_strdup(&l->arena, s) : NULL; }
+
+static void copy_target(struct link *l, const struct link_target *t)
+{
+        const char **texts[] = { &l->target.name, &l->target.cluster, &l->target.host, &l->target.user, &l->target.key, &l->target.bastion,
+                &l->target.known_hosts, &l->target.root };
+        l->target = *t;
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                *texts[i] = copy(l, *texts[i]);
+        if (t->options) {
+                l->options = (struct strings){ t->options->n, arena_array(&l->arena, const char *, t->options->n + 1) };
+                for (size_t i = 0; i < t->options->n; i++)
+                        l->options.v[i] = copy(l, t->options->v[i]);
+                l->target.options = &l->options;
+        }
+        l->target.sudo_password = NULL;
+        if (t->sudo && t->sudo_password)
+                l->password = xstrdup(t->sudo_password);
+}
+
+int link_open(struct event_base *base, const struct link_target *target, const struct link_events *events, struct link **out, struct error *err)
+{
+        /* The jump host's ssh does not know of BatchMode: it shall fail instead of asking a person who is not asked. */
+        static const char *const env[] = { "LC_ALL=C", "SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force", NULL };
+        struct link *l = xcalloc(1, sizeof(*l));
+        *l = (struct link){ .base = base, .events = *events, .job.fd = -1 };
+        copy_target(l, target);
+        l->timer = evtimer_new(base, on_timer, l);
+        struct proc_spec spec = { .argv = link_command(&l->target, l->password != NULL, &l->arena),
+                .env = env,
+                .on_out = on_out,
+                .on_err = on_errors,
+                .on_drain = on_drain,
+                .on_exit = on_exit_,
+                .arg = l };
+        if (proc_start(base, &spec, &l->proc, err) < 0) {
+                l->proc = NULL;
+                release(l);
+                return error_wrap(err, "node %s", target->name);
+        }
+        link_patience(l, OPEN_SECONDS);
+        *out = l;
+        return 0;
+}
+
+void link_close(struct link *l)
+{
+        if (l->closing || l->err.code || !l->proc)
+                return;
+        l->closing = true;
+        if (l->phase < PHASE_IDLE)
+                proc_kill(l->proc, SIGTERM);
+        proc_end_input(l->proc);
+        link_patience(l, CLOSE_SECONDS);
+}

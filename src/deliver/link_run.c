@@ -1,0 +1,97 @@
+/* Programs run on the node over a link. */
+#include "deliver/link_state.h"
+
+static void run_free(struct link_run *r)
+{
+        str_wipe_release(&r->frame);
+        str_wipe_release(&r->out);
+        str_wipe_release(&r->errors);
+        free(r);
+}
+
+static void run_over(struct link *l, struct link_run *r, int status, const char *errors)
+{
+        if (r->fn)
+                r->fn(l, status, str_text(&r->out), errors, r->arg);
+        run_free(r);
+}
+
+void link_run(struct link *l, const char *const *argv, const char *input, size_t max,
+        void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg), void *arg)
+{
+        struct link_run *r = xcalloc(1, sizeof(*r)), **end = &l->runs;
+        *r = (struct link_run){ .id = ++l->last_run, .max = max, .fn = fn, .arg = arg };
+        size_t size = input ? strlen(input) : 0, begin = wire_begin(&r->frame, WIRE_RUN);
+        for (size_t i = 0; argv[i]; i++)
+                size += strlen(argv[i]);
+        if (size > LINK_RUN_MAX) { /* a mistake of ours, as with frames */
+                run_over(l, r, -1, "what the program is to read does not fit into one frame");
+                return;
+        }
+        wire_number(&r->frame, TAG_ID, r->id);
+        for (size_t i = 0; argv[i]; i++)
+                wire_text(&r->frame, TAG_ARG, argv[i]);
+        wire_text(&r->frame, TAG_INPUT, input);
+        wire_end(&r->frame, begin);
+        while (*end)
+                end = &(*end)->next;
+        *end = r;
+        link_run_send(l);
+}
+
+void link_run_send(struct link *l)
+{
+        size_t running = 0;
+        if (l->phase < PHASE_IDLE || l->closing || !l->proc)
+                return;
+        for (struct link_run *r = l->runs; r && running < RUNS_AT_ONCE; r = r->next, running++) {
+                if (r->sent)
+                        continue;
+                proc_write(l->proc, r->frame.data, r->frame.len);
+                str_wipe_release(&r->frame);
+                r->sent = true;
+        }
+}
+
+static struct link_run **run_find(struct link *l, const struct wire_frame *f)
+{
+        uint64_t id = wire_value(f, TAG_ID, 0);
+        struct link_run **p = &l->runs;
+        while (*p && (*p)->id != id)
+                p = &(*p)->next;
+        return p;
+}
+
+void link_run_out(struct link *l, const struct wire_frame *f)
+{
+        struct link_run *r = *run_find(l, f);
+        struct wire_field v;
+        if (!r || !wire_find(f, TAG_BYTES, &v))
+                return;
+        struct str *s = wire_value(f, TAG_STREAM, 1) == 2 ? &r->errors : &r->out;
+        size_t room = s->len < r->max ? r->max - s->len : 0;
+        str_addn(s, v.data, v.len < room ? v.len : room);
+}
+
+void link_run_exit(struct link *l, const struct wire_frame *f)
+{
+        struct link_run **p = run_find(l, f), *r = *p;
+        if (!r)
+                return;
+        *p = r->next;
+        link_run_send(l);
+        char *errors CLEANUP(free_p) = str_take(&r->errors);
+        run_over(l, r, (int)wire_value(f, TAG_STATUS, 255), errors);
+}
+
+void link_run_end(struct link *l, bool tell)
+{
+        while (l->runs) {
+                struct link_run *r = l->runs;
+                l->runs = r->next;
+                if (tell && !l->dead)
+                        run_over(l, r, -1, l->err.message ? l->err.message : "the link was closed before the program ended");
+                else
+                        run_free(r);
+        }
+}

@@ -1,0 +1,197 @@
+/* How ssh is called: for a person, and for the agent with the few lines of shell that find or install it. */
+#include <elf.h>
+
+#include "base/quote.h"
+#include "deliver/link_state.h"
+
+/* Not to be overruled: without them what comes through the pipe would not be ours alone. DEBUG1 tells fingerprints and which keys were tried. ssh never stays
+ * behind as a master (it would hold our pipes, and hides what a jump host says); one that the user has open is used. UpdateHostKeys rewrites the file, which
+ * many at once must not. */
+static const char *const firm[] = {
+        "BatchMode=yes",
+        "LogLevel=DEBUG1",
+        "RemoteCommand=none",
+        "ClearAllForwardings=yes",
+        "ControlMaster=no",
+        "ControlPersist=no",
+        "PermitLocalCommand=no",
+        "UpdateHostKeys=no",
+};
+/* The user's own options come before these: ssh takes the first it sees. */
+static const char *const usual[] = { "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no" };
+
+struct args {
+        const char **v;
+        size_t n;
+};
+
+static void add(struct args *a, const char *word) { a->v[a->n++] = word; }
+
+static void add_option(struct args *a, const char *option)
+{
+        add(a, "-o");
+        add(a, option);
+}
+
+static struct args args_new(const struct link_target *t, size_t more, struct arena *a)
+{
+        size_t options = t->options ? t->options->n : 0;
+        return (struct args){ .v = arena_array(a, const char *, 2 * (options + ARRAY_SIZE(firm) + ARRAY_SIZE(usual)) + 32 + more) };
+}
+
+/* A file name as the value of an option: blanks separate, % begins a token. */
+static const char *option_path(const char *option, const char *path, struct arena *a)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        str_addf(&s, "%s=\"", option);
+        for (; *path; path++) {
+                if (*path == '%')
+                        str_addc(&s, '%');
+                else if (*path == '"' || *path == '\\')
+                        str_addc(&s, '\\');
+                str_addc(&s, *path);
+        }
+        str_addc(&s, '"');
+        return arena_strdup(a, str_text(&s));
+}
+
+static void add_target(struct args *v, const struct link_target *t, struct arena *a)
+{
+        for (size_t i = 0; t->options && i < t->options->n; i++)
+                add_option(v, t->options->v[i]);
+        if (t->port) {
+                add(v, "-p");
+                add(v, arena_printf(a, "%ld", t->port));
+        }
+        if (t->user) {
+                add(v, "-l");
+                add(v, t->user);
+        }
+        if (t->key) { /* and no other, or a full agent uses up the tries */
+                add(v, "-i");
+                add(v, t->key);
+                add_option(v, "IdentitiesOnly=yes");
+        }
+        if (t->bastion) {
+                add(v, "-J");
+                add(v, t->bastion);
+        }
+        if (t->known_hosts) { /* keys of machines that we made say nothing about other machines that had their addresses */
+                add_option(v, option_path("UserKnownHostsFile", t->known_hosts, a));
+                add_option(v, "GlobalKnownHostsFile=/dev/null");
+        }
+        if (t->accept_new)
+                add_option(v, "StrictHostKeyChecking=accept-new");
+}
+
+static const char *quoted(const char *word, struct arena *a)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        quote_shell(&s, word);
+        return arena_strdup(a, str_text(&s));
+}
+
+const char **link_argv(const struct link_target *t, const char *const *remote, struct arena *a)
+{
+        size_t n = 0;
+        while (remote && remote[n])
+                n++;
+        struct args v = args_new(t, n, a);
+        add(&v, "ssh");
+        add_target(&v, t, a);
+        add(&v, "--");
+        add(&v, t->host);
+        for (size_t i = 0; i < n; i++)
+                add(&v, quoted(remote[i], a));
+        return v.v;
+}
+
+const char *link_by_hand(const struct link_target *t, struct arena *a)
+{
+        const char **argv = link_argv(t, NULL, a);
+        struct str s CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; argv[i]; i++) {
+                if (streq(argv[i], "--")) /* for people: only a host that begins with - needs it, and there is none */
+                        continue;
+                str_add(&s, i ? " " : "");
+                quote_shell(&s, argv[i]);
+        }
+        return arena_strdup(a, str_text(&s));
+}
+
+/* --- the agent -------------------------------------------------------------------------------------------------------- */
+
+const char *link_agent_hash(void)
+{
+        static char hash[SHA256_HEX];
+        static const void *of;
+        size_t n;
+        const void *bytes = agent_bytes(&n);
+        if (bytes != of)
+                sha256_hex(bytes, n, hash);
+        of = bytes;
+        return hash;
+}
+
+const char *link_agent_machine(void)
+{
+        size_t n;
+        const Elf64_Ehdr *e = agent_bytes(&n);
+        uint16_t machine = 0;
+        if (n >= sizeof(*e))
+                memcpy(&machine, &e->e_machine, sizeof(machine));
+        return machine == EM_X86_64 ? "x86_64" : machine == EM_AARCH64 ? "aarch64" : NULL;
+}
+
+const char *link_state_dir(const struct link_target *t, struct arena *a) { return arena_printf(a, "%s/var/lib/slipway", t->root ? t->root : ""); }
+
+/* The shell's part is in words that dash, busybox and bash know, and has no quote, backslash, ! or newline in it, so that a login shell of any kind passes it
+ * on unharmed. Whoever logs in becomes root first ($1 is what root does). */
+#define ROOT_ALREADY "LC_ALL=C; export LC_ALL; if test \"$(id -u)\" = 0; then eval \"$1\"; exit; fi; "
+#define NEEDS_SUDO   "if command -v sudo >/dev/null; then :; else echo slipway:nosudo; exit 1; fi; "
+
+static const char without_sudo[] = ROOT_ALREADY "echo slipway:noroot; exit 1";
+static const char with_sudo[] = ROOT_ALREADY NEEDS_SUDO "exec sudo -n sh -c \"$1\"";
+/* The password is sent only when it is asked for: sudo may not need it (again). */
+static const char with_password[] = ROOT_ALREADY NEEDS_SUDO "if sudo -n sh -c : 2>/dev/null; then exec sudo -n sh -c \"$1\"; fi; "
+                                                            "echo slipway:password; exec sudo -S -p " LINK_PROMPT " sh -c \"$1\"";
+
+/* head may read too far (busybox): nothing follows the agent until it has said hello. It is on the disk before it gets its name, or a power cut could
+ * leave a name with nothing behind it. Agents of other versions are of no use any more. */
+static const char install[] = "if test -x \"$a\"; then echo slipway:have; exec \"$a\"%s; fi; "
+                              "t=$d/.agent.$$; gone() { rm -f \"$t\"; }; fail() { echo slipway:$1; exit 1; }; trap gone 0; trap \"exit 1\" 1 2 13 15; "
+                              "echo slipway:need $(uname -m); "
+                              "mkdir -p -m 700 \"$d\" && head -c %zu >\"$t\" && chmod 700 \"$t\" || fail failed; "
+                              "test $(wc -c <\"$t\") -eq %zu || fail damaged; "
+                              "if command -v sha256sum >/dev/null; then case $(sha256sum <\"$t\") in $h*) ;; *) fail damaged;; esac; fi; "
+                              "sync \"$t\" 2>/dev/null || sync; mv \"$t\" \"$a\" || fail failed; "
+                              "for f in \"$d\"/agent-*; do test \"$f\" = \"$a\" || rm -f \"$f\"; done; "
+                              "echo slipway:have; exec \"$a\"%s";
+
+static char *root_part(const struct link_target *t, struct arena *a)
+{
+        size_t n;
+        agent_bytes(&n);
+        const char *option = t->root ? arena_printf(a, " --root %s", quoted(t->root, a)) : "";
+        const char *body = arena_printf(a, install, option, n, n, option);
+        return arena_printf(a, "LC_ALL=C; export LC_ALL; umask 022; h=%s; d=%s; a=$d/agent-$h; %s", link_agent_hash(), quoted(link_state_dir(t, a), a), body);
+}
+
+const char **link_command(const struct link_target *t, bool password, struct arena *a)
+{
+        struct args v = args_new(t, 0, a);
+        const char *shell = !t->sudo ? without_sudo : password ? with_password : with_sudo;
+        add(&v, "ssh");
+        add(&v, "-T");
+        add(&v, "-a");
+        add(&v, "-x");
+        for (size_t i = 0; i < ARRAY_SIZE(firm); i++)
+                add_option(&v, firm[i]);
+        add_target(&v, t, a);
+        for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+                add_option(&v, usual[i]);
+        add(&v, "--");
+        add(&v, t->host);
+        add(&v, arena_printf(a, "exec sh -c %s slipway %s", quoted(shell, a), quoted(root_part(t, a), a)));
+        return v.v;
+}

@@ -1,0 +1,372 @@
+/* The machines' cgroups. Each machine gets some of its own, and nspawn, started in them, makes them the roots of the machine's cgroup namespace: two machines
+ * in one cgroup would share /kubepods and delete each other's pods.
+ *
+ *   v1   one child of the caller's own cgroup in every hierarchy, the keeper and the machine in it together
+ *   v2   one child of the caller's own cgroup, or of the nearest one above that can hand its controllers down; in it `keeper` and `machine`, because only a
+ *        cgroup without processes has children with controllers. Under systemd the keeper was started in a delegated scope, and that is the one.
+ *
+ * Their paths are written to the machine's directory before they are made: whoever comes later finds them, from wherever it runs. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "provider/local.h"
+
+#define PATHS_MAX 32
+#define PERIOD_US 100000
+
+struct hierarchy {
+        bool v2;
+        char controllers[128]; /* as in /proc/self/cgroup; "name=systemd" too */
+        char *dir;             /* our own cgroup's */
+};
+
+struct hierarchies {
+        size_t n, v1;
+        struct hierarchy v[PATHS_MAX];
+};
+
+static void hierarchies_release(struct hierarchies *h)
+{
+        for (size_t i = 0; i < h->n; i++)
+                free(h->v[i].dir);
+}
+
+static int write_text(const char *dir, const char *file, const char *text)
+{
+        char *path CLEANUP(free_p) = path_join(dir, file);
+        int fd CLEANUP(close_p) = open(path, O_WRONLY | O_CLOEXEC);
+        return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static bool read_text(const char *dir, const char *file, char *buf, size_t size)
+{
+        char *path CLEANUP(free_p) = path_join(dir, file);
+        int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+        buf[n > 0 ? n : 0] = 0;
+        return n >= 0;
+}
+
+/* ---- where we are ---- */
+
+static bool has_word(const char *list, const char *w)
+{
+        size_t n = strlen(w);
+        for (const char *p = list; (p = strstr(p, w)); p += n)
+                if ((p == list || p[-1] == ',') && (!p[n] || p[n] == ',' || isspace((unsigned char)p[n])))
+                        return true;
+        return false;
+}
+
+/* Where a hierarchy is mounted, from a line of mountinfo; false when it is another's. `path` is our cgroup in it. */
+static char *mounted(const char *line, const struct hierarchy *h, const char *path)
+{
+        char root[1024], at[1024], type[32], options[512];
+        const char *dash = strstr(line, " - ");
+        if (!dash || sscanf(line, "%*d %*d %*s %1023s %1023s", root, at) != 2 || sscanf(dash, " - %31s %*s %511s", type, options) != 2)
+                return NULL;
+        if (!streq(type, h->v2 ? "cgroup2" : "cgroup") || (!h->v2 && !has_word(options, h->controllers)))
+                return NULL;
+        if (!streq(root, "/") && has_prefix(path, root)) /* a container's view: the mount begins further down */
+                path += strlen(root);
+        char *dir = xasprintf("%s%s", at, streq(path, "/") ? "" : path);
+        struct stat st;
+        if (stat(dir, &st) == 0)
+                return dir;
+        free(dir);
+        return NULL;
+}
+
+static char *own_dir(const struct hierarchy *h, const char *path)
+{
+        FILE *f CLEANUP(fclose_p) = fopen("/proc/self/mountinfo", "re");
+        char *line CLEANUP(free_p) = NULL, *dir = NULL;
+        size_t size = 0;
+        while (!dir && f && getline(&line, &size, f) > 0)
+                dir = mounted(line, h, path);
+        return dir;
+}
+
+/* Each line of /proc/self/cgroup is ID:CONTROLLERS:PATH. */
+static void hierarchies_find(struct hierarchies *out)
+{
+        FILE *f CLEANUP(fclose_p) = fopen("/proc/self/cgroup", "re");
+        char *line CLEANUP(free_p) = NULL;
+        size_t size = 0;
+        while (f && out->n < PATHS_MAX && getline(&line, &size, f) > 0) {
+                line[strcspn(line, "\n")] = 0;
+                char *next = line, *id = strsep(&next, ":"), *controllers = strsep(&next, ":");
+                if (!next)
+                        continue;
+                struct hierarchy *h = &out->v[out->n];
+                h->v2 = streq(id, "0") && !*controllers;
+                snprintf(h->controllers, sizeof(h->controllers), "%s", controllers);
+                h->dir = own_dir(h, next);
+                if (!h->dir)
+                        continue;
+                out->n++;
+                out->v1 += !h->v2 && !has_prefix(h->controllers, "name=");
+        }
+}
+
+bool cgroup_v1(void)
+{
+        struct hierarchies h CLEANUP(hierarchies_release) = { 0 };
+        hierarchies_find(&h);
+        return h.v1 > 0;
+}
+
+/* ---- making them ---- */
+
+static int make(const char *dir, struct error *err)
+{
+        if (mkdir(dir, 0755) == 0 || errno == EEXIST)
+                return 0;
+        error_set(err, errno, EXIT_PREFLIGHT, "cannot make the cgroup %s: %s", dir, strerror(errno));
+        return error_hint(err, "machines need cgroups of their own: run on a computer or in a container that may make them");
+}
+
+static int set(const char *dir, const char *file, const char *text, struct error *err)
+{
+        int r = write_text(dir, file, text);
+        return r < 0 ? error_set(err, -r, EXIT_INTERNAL, "cannot write %s to %s/%s: %s", text, dir, file, strerror(-r)) : 0;
+}
+
+/* v1 and v2 call them by different names. */
+static int limit(const struct local_machine *m, const struct hierarchy *h, const char *dir, struct error *err)
+{
+        char text[64];
+        if (m->memory && (h->v2 || has_word(h->controllers, "memory"))) {
+                snprintf(text, sizeof(text), "%" PRId64, m->memory);
+                if (set(dir, h->v2 ? "memory.max" : "memory.limit_in_bytes", text, err) < 0)
+                        return -err->code;
+        }
+        if (m->cpus && (h->v2 || has_word(h->controllers, "cpu"))) {
+                snprintf(text, sizeof(text), h->v2 ? "%ld %d" : "%ld", m->cpus * PERIOD_US, PERIOD_US);
+                if (!h->v2 && set(dir, "cpu.cfs_period_us", "100000", err) < 0)
+                        return -err->code;
+                return set(dir, h->v2 ? "cpu.max" : "cpu.cfs_quota_us", text, err);
+        }
+        return 0;
+}
+
+/* A new cpuset has no processors: it takes nobody in until it got its parent's. */
+static void cpuset(const char *parent, const char *dir)
+{
+        static const char *const files[] = { "cpuset.cpus", "cpuset.mems" };
+        char text[4096];
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (read_text(parent, files[i], text, sizeof(text)))
+                        write_text(dir, files[i], text);
+        write_text(dir, "cgroup.clone_children", "1");
+}
+
+static int enter_v1(const struct local_machine *m, const struct hierarchies *h, char *const *dirs, struct error *err)
+{
+        for (size_t i = 0; i < h->n; i++) {
+                if (make(dirs[i], err) < 0)
+                        return -err->code;
+                if (has_word(h->v[i].controllers, "cpuset"))
+                        cpuset(h->v[i].dir, dirs[i]);
+                if ((!h->v[i].v2 && limit(m, &h->v[i], dirs[i], err) < 0) || set(dirs[i], "cgroup.procs", "0", err) < 0)
+                        return -err->code;
+        }
+        return 0;
+}
+
+/* Hands every controller down to the children; fails where processes are in the way. */
+static int delegate(const char *dir)
+{
+        char have[512], one[128];
+        if (!read_text(dir, "cgroup.controllers", have, sizeof(have)))
+                return -errno;
+        char *next = have;
+        int r = 0;
+        for (char *c; next && (c = strsep(&next, " \n"));)
+                if (*c) {
+                        snprintf(one, sizeof(one), "+%s", c);
+                        int w = write_text(dir, "cgroup.subtree_control", one);
+                        if (w < 0 && (streq(c, "memory") || streq(c, "cpu") || streq(c, "pids"))) /* the others a kubelet can do without */
+                                r = w;
+                }
+        return r;
+}
+
+static bool has_controllers(const char *dir)
+{
+        char have[512];
+        return read_text(dir, "cgroup.controllers", have, sizeof(have)) && strstr(have, "memory") && strstr(have, "cpu");
+}
+
+static bool in_scope(void) { return access("/run/systemd/system", F_OK) == 0; }
+
+/* The machine's cgroup on v2, malloc'd. Under systemd it is our own scope. */
+static char *place_v2(const struct local_machine *m, const struct hierarchy *h)
+{
+        if (in_scope())
+                return xstrdup(h->dir);
+        char *at CLEANUP(free_p) = xstrdup(h->dir);
+        while (!has_controllers(at) || delegate(at) < 0) {
+                char *slash = strrchr(at, '/');
+                char *up CLEANUP(free_p) = xstrndup(at, (size_t)(slash - at));
+                char *probe CLEANUP(free_p) = path_join(up, "cgroup.controllers");
+                if (!*up || access(probe, F_OK) < 0)
+                        return NULL;
+                *slash = 0;
+        }
+        return xasprintf("%s/slipway.%s", at, m->id);
+}
+
+static int enter_v2(const struct local_machine *m, const struct hierarchy *h, const char *dir, char **inner, struct error *err)
+{
+        char *keeper CLEANUP(free_p) = path_join(dir, "keeper"), *machine CLEANUP(free_p) = path_join(dir, "machine");
+        if (make(dir, err) < 0 || make(keeper, err) < 0 || make(machine, err) < 0 || set(keeper, "cgroup.procs", "0", err) < 0)
+                return -err->code;
+        int r = delegate(dir);
+        if (r < 0)
+                return error_set(err, -r, EXIT_PREFLIGHT, "cannot hand the controllers of the cgroup %s down: %s", dir, strerror(-r));
+        if (limit(m, h, machine, err) < 0)
+                return -err->code;
+        *inner = TAKE(machine);
+        return 0;
+}
+
+static int keep_record(const char *dir, char *const *paths, size_t n, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        char *file CLEANUP(free_p) = path_join(dir, "cgroups");
+        for (size_t i = 0; i < n; i++)
+                str_addf(&text, "%s\n", paths[i]);
+        return file_write(file, str_text(&text), text.len, 0644, 0, NULL, err);
+}
+
+int cgroup_enter(const struct local_machine *m, char **inner, struct error *err)
+{
+        struct hierarchies h CLEANUP(hierarchies_release) = { 0 };
+        char *dirs[PATHS_MAX] = { 0 };
+        size_t n = 0;
+        int r = 0;
+        *inner = NULL;
+        hierarchies_find(&h);
+        if (!h.n)
+                return error_set(err, ENOENT, EXIT_PREFLIGHT, "this computer has no cgroups mounted, and machines need them");
+        if (h.v1)
+                for (n = 0; n < h.n; n++)
+                        dirs[n] = xasprintf("%s/slipway.%s", h.v[n].dir, m->id);
+        else if ((dirs[0] = place_v2(m, &h.v[0])))
+                n = 1;
+        else {
+                error_set(err, EBUSY, EXIT_PREFLIGHT, "no cgroup above this process can hand its controllers down to a machine");
+                error_hint(err, "run it in a cgroup that may have children: in a systemd session, or a container with its own cgroup namespace and an empty "
+                                "root cgroup");
+                r = -err->code;
+        }
+        if (r == 0)
+                r = keep_record(m->dir, dirs, n, err);
+        if (r == 0)
+                r = h.v1 ? enter_v1(m, &h, dirs, err) : enter_v2(m, &h.v[0], dirs[0], inner, err);
+        for (size_t i = 0; i < n; i++)
+                free(dirs[i]);
+        return r;
+}
+
+/* ---- finding them again ---- */
+
+/* Calls fn with each recorded cgroup. */
+static void each_recorded(const char *dir, void (*fn)(const char *cgroup, void *arg), void *arg)
+{
+        char *file CLEANUP(free_p) = path_join(dir, "cgroups");
+        struct str text CLEANUP(str_release) = { 0 };
+        struct error ignored CLEANUP(error_release) = { 0 };
+        if (file_read(file, 64 << 10, &text, &ignored) < 0)
+                return;
+        char *next = text.data;
+        for (char *line; next && (line = strsep(&next, "\n"));)
+                if (*line)
+                        fn(line, arg);
+}
+
+/* Calls fn with the cgroup's children first, then with itself. */
+static void each_below(const char *dir, void (*fn)(const char *cgroup, void *arg), void *arg)
+{
+        DIR *d = opendir(dir);
+        if (!d)
+                return;
+        for (struct dirent *e; (e = readdir(d));)
+                if (e->d_type == DT_DIR && !streq(e->d_name, ".") && !streq(e->d_name, "..")) {
+                        char *child CLEANUP(free_p) = path_join(dir, e->d_name);
+                        each_below(child, fn, arg);
+                }
+        closedir(d);
+        fn(dir, arg);
+}
+
+struct pids {
+        size_t n, cap;
+        pid_t *v;
+};
+
+/* It is in /proc until its parent has asked for it, but it is gone. */
+static bool zombie(pid_t pid)
+{
+        char path[64], text[512];
+        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+        if (!read_text(path, "stat", text, sizeof(text)))
+                return true;
+        const char *p = strrchr(text, ')');
+        return p && (p[2] == 'Z' || p[2] == 'X');
+}
+
+static void add_pids(const char *cgroup, void *arg)
+{
+        struct pids *p = arg;
+        char *path CLEANUP(free_p) = path_join(cgroup, "cgroup.procs");
+        FILE *f CLEANUP(fclose_p) = fopen(path, "re");
+        for (int pid; f && fscanf(f, "%d", &pid) == 1;) {
+                bool known = pid <= 0 || zombie(pid);
+                for (size_t i = 0; i < p->n && !known; i++)
+                        known = p->v[i] == pid;
+                if (known)
+                        continue;
+                if (p->n == p->cap)
+                        p->v = xrealloc(p->v, (p->cap = p->cap ? p->cap * 2 : 64) * sizeof(*p->v));
+                p->v[p->n++] = pid;
+        }
+}
+
+static void add_pids_below(const char *cgroup, void *arg) { each_below(cgroup, add_pids, arg); }
+
+pid_t *cgroup_pids(const char *dir, size_t *count)
+{
+        struct pids p = { 0 };
+        each_recorded(dir, add_pids_below, &p);
+        *count = p.n;
+        return p.v;
+}
+
+static void remove_one(const char *cgroup, void *arg)
+{
+        if (rmdir(cgroup) < 0 && errno != ENOENT)
+                *(bool *)arg = false;
+}
+
+static void remove_below(const char *cgroup, void *arg) { each_below(cgroup, remove_one, arg); }
+
+bool cgroup_remove(const char *dir)
+{
+        bool all = true;
+        each_recorded(dir, remove_below, &all);
+        return all;
+}
+
+/* The keeper's own cannot go, and stay as they are. nspawn does not start where it left children with controllers. */
+int cgroup_again(const struct local_machine *m, const char *inner, struct error *err)
+{
+        const struct hierarchy v2 = { .v2 = true };
+        bool ignored = true;
+        each_recorded(m->dir, remove_below, &ignored);
+        return inner && (make(inner, err) < 0 || limit(m, &v2, inner, err) < 0) ? -err->code : 0;
+}

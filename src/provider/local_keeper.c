@@ -1,0 +1,255 @@
+/* The keeper of one machine: this program, started once more with a directory as its argument. What fails before the machine can start is said on standard
+ * error with status 1; once it runs, the first process ends with 0 and the second stays, in a session of its own. */
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "provider/local.h"
+
+#define REBOOT_STATUS 133 /* how nspawn says that the machine wants to start again */
+#define LOCK_TRIES    100 /* × 100 ms: whoever asks whether we run holds the lock for a moment, and a keeper being killed a little longer */
+#define MOUNT_TRIES   50  /* × 100 ms: the mount of a machine just killed may still be ending */
+
+/* The start time of a process tells it from a later one with the same number. */
+static unsigned long long start_time(pid_t pid)
+{
+        char path[64], text[1024];
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = 0;
+        const char *p = strrchr(text, ')');
+        unsigned long long start = 0;
+        if (p)
+                sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
+        return start;
+}
+
+static void write_pid(int lock)
+{
+        char text[64];
+        int n = snprintf(text, sizeof(text), "%d %llu\n", (int)getpid(), start_time(getpid()));
+        if (ftruncate(lock, 0) == 0)
+                (void)!pwrite(lock, text, (size_t)n, 0);
+}
+
+pid_t keeper_pid(const char *dir)
+{
+        char *path CLEANUP(free_p) = path_join(dir, "lock"), text[64] = "";
+        int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC), pid = 0;
+        unsigned long long start;
+        if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
+                return 0;
+        return sscanf(text, "%d %llu", &pid, &start) == 2 && pid > 1 && start_time(pid) == start ? pid : 0;
+}
+
+/* ---- nspawn ---- */
+
+/* A colon ends a path in nspawn's --bind and in an overlay's lowerdir, a comma an option. */
+static char *escaped(const char *path)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        for (; *path; path++) {
+                if (strchr(":,\\", *path))
+                        str_addc(&s, '\\');
+                str_addc(&s, *path);
+        }
+        return str_take(&s);
+}
+
+static int mount_overlay(const struct local_machine *m, struct error *err)
+{
+        char *lower CLEANUP(free_p) = escaped(m->base);
+        char *options CLEANUP(free_p) = xasprintf("lowerdir=%s,upperdir=upper,workdir=work", lower);
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot make a mount namespace: %s", strerror(errno));
+        if (access(m->base, F_OK) < 0) {
+                error_set(err, ENOENT, EXIT_INTERNAL, "the base root %s of this machine is gone", m->base);
+                return error_hint(err, "remove the machine and make it again");
+        }
+        int r = -1;
+        for (unsigned i = 0; chdir(m->dir) == 0 && (r = mount("overlay", "root", "overlay", 0, options)) < 0 && errno == EBUSY && i < MOUNT_TRIES; i++)
+                pause_ms(100);
+        if (r == 0)
+                return 0;
+        error_set(err, errno, EXIT_PREFLIGHT, "cannot mount an overlay in %s: %s", m->dir, strerror(errno));
+        return error_hint(err, "keep the state directory on a disk of this computer (ext4, xfs or btrfs), not on an overlay or a network share");
+}
+
+/* The arguments live as long as the keeper. */
+static const char **nspawn_argv(const struct local_machine *m)
+{
+        static const char *const binds[] = { "containerd", "kubelet", "etcd" };
+        static const char *argv[32];
+        char *dir CLEANUP(free_p) = escaped(m->dir);
+        size_t n = 0;
+        argv[n++] = "systemd-nspawn";
+        argv[n++] = xasprintf("--directory=%s/root", m->dir);
+        argv[n++] = xasprintf("--machine=%s", m->id);
+        argv[n++] = xasprintf("--hostname=%s", m->name);
+        argv[n++] = xasprintf("--uuid=%s", m->uuid);
+        argv[n++] = xasprintf("--network-bridge=%s", m->bridge);
+        argv[n++] = "--register=no";
+        argv[n++] = "--keep-unit";
+        argv[n++] = "--capability=all";
+        argv[n++] = "--system-call-filter=@keyring bpf @mount";
+        argv[n++] = "--resolv-conf=off";
+        argv[n++] = "--timezone=off";
+        argv[n++] = "--link-journal=no";
+        argv[n++] = "--settings=no";
+        for (size_t i = 0; i < ARRAY_SIZE(binds); i++)
+                argv[n++] = xasprintf("--bind=%s/%s:/var/lib/%s", dir, binds[i], binds[i]);
+        if (access("/dev/kmsg", F_OK) == 0)
+                argv[n++] = "--bind=/dev/kmsg";
+        argv[n++] = "--boot";
+        return argv;
+}
+
+/* nspawn ends with us, and the machine with nspawn: one kill pulls the plug. */
+static _Noreturn void nspawn(const char **argv, const char *cgroup, pid_t keeper)
+{
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+                _exit(1);
+        int fd = cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
+        if (cgroup && (fd < 0 || write(fd, "0", 1) < 0)) {
+                fprintf(stderr, "cannot enter %s: %s\n", cgroup, strerror(errno));
+                _exit(1);
+        }
+        setenv("SYSTEMD_NSPAWN_LOCK", "0", 1); /* our lock is enough, and its would stay behind */
+        execvp(argv[0], (char *const *)argv);
+        fprintf(stderr, "cannot start %s: %s\n", argv[0], strerror(errno));
+        _exit(1);
+}
+
+/* Until the machine is off. SIGTERM asks it to halt; a reboot starts it again. */
+static void keep(const struct local_machine *m, const char *inner)
+{
+        const char **argv = nspawn_argv(m);
+        char *cgroup CLEANUP(free_p) = inner ? path_join(inner, "cgroup.procs") : NULL;
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        bool again = true;
+        for (unsigned i = 0; again; i++) {
+                struct error err CLEANUP(error_release) = { 0 };
+                if (i && cgroup_again(m, inner, &err) < 0)
+                        fprintf(stderr, "%s\n", err.message);
+                pid_t keeper = getpid(), child = fork(), gone = 0;
+                int status = 0;
+                if (child == 0)
+                        nspawn(argv, cgroup, keeper);
+                again = child > 0;
+                while (child > 0 && gone != child) {
+                        if (sigwaitinfo(&set, NULL) == SIGTERM) {
+                                again = false;
+                                kill(child, SIGTERM);
+                        }
+                        gone = waitpid(child, &status, WNOHANG);
+                }
+                again = again && WIFEXITED(status) && WEXITSTATUS(status) == REBOOT_STATUS;
+        }
+}
+
+/* ---- becoming the keeper ---- */
+
+/* The lock stays ours until the last copy of the descriptor is closed; nspawn gets none. 1: another keeper has it already. */
+static int take_lock(const char *dir, int *out, struct error *err)
+{
+        char *path CLEANUP(free_p) = path_join(dir, "lock");
+        int fd CLEANUP(close_p) = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        struct stat ours, there;
+        if (fd < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot open %s: %s", path, strerror(errno));
+        for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (i == LOCK_TRIES)
+                        return 1;
+                pause_ms(100);
+        }
+        if (fstat(fd, &ours) < 0 || stat(path, &there) < 0 || ours.st_ino != there.st_ino)
+                return error_set(err, ENOENT, EXIT_INTERNAL, "the machine was removed while it was starting");
+        write_pid(fd);
+        *out = fd;
+        fd = -1;
+        return 0;
+}
+
+static int to_console(const char *dir, struct error *err)
+{
+        char *path CLEANUP(free_p) = path_join(dir, "console");
+        int in CLEANUP(close_p) = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        int out CLEANUP(close_p) = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+        if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot open %s: %s", path, strerror(errno));
+        return 0;
+}
+
+/* In the second process; the first is told when it has its session and has written its number. */
+static void detached(const struct local_machine *m, const char *inner, int lock, int ready)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        setsid();
+        write_pid(lock);
+        if (to_console(m->dir, &err) == 0) {
+                (void)!write(ready, "", 1);
+                close(ready);
+                keep(m, inner);
+        }
+        _exit(0);
+}
+
+static int detach(const struct local_machine *m, const char *inner, int lock, struct error *err)
+{
+        int ready[2];
+        char byte;
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+        pid_t pid = fork();
+        if (pid == 0)
+                detached(m, inner, lock, ready[1]);
+        close(ready[1]);
+        ssize_t n = pid < 0 ? -1 : read(ready[0], &byte, 1);
+        close(ready[0]);
+        return n == 1 ? 0 : error_set(err, EIO, EXIT_INTERNAL, "the keeper of %s did not start", m->name);
+}
+
+static int keeper(const char *dir, struct error *err)
+{
+        struct local_machine m CLEANUP(machine_release) = { 0 };
+        char *inner CLEANUP(free_p) = NULL;
+        int lock CLEANUP(close_p) = -1, r = machine_read(dir, &m, err);
+        if (r == 0)
+                return error_set(err, ENOENT, EXIT_INTERNAL, "%s has no machine", dir);
+        if (r > 0)
+                r = take_lock(dir, &lock, err);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        prctl(PR_SET_NAME, "slipway-keeper");
+        r = cgroup_enter(&m, &inner, err);
+        if (r == 0)
+                r = mount_overlay(&m, err);
+        return r == 0 ? detach(&m, inner, lock, err) : r;
+}
+
+bool provider_keeper(int argc, char **argv, int *status)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (argc != 3 || !streq(argv[1], KEEPER_VERB))
+                return false;
+        *status = 0;
+        if (keeper(argv[2], &err) < 0) {
+                fprintf(stderr, "%s%s%s\n", err.message, err.hint ? "\t" : "", err.hint ? err.hint : "");
+                *status = 1;
+        }
+        return true;
+}

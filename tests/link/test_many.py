@@ -1,0 +1,42 @@
+"""Fifty links at once, in little memory."""
+import os
+import time
+
+
+def test_fifty_at_once(site, record_property):
+    d = site.sshd()
+    data = os.urandom(1 << 20) * 4
+    files = [dict(kind="file", path=f"/etc/app/{i}", content=f"{i}\n" * 500) for i in range(60)]
+    site.spec("s", [dict(kind="dir", path="/etc/app"), *files, dict(kind="artifact", name="prog", version="1", path="/usr/bin/prog")], [site.blob("prog", data)])
+    targets = [site.target(d.port, name=f"n{i}", root=f"roots/{i}", spec="s") for i in range(50)]
+    began = time.monotonic()
+    r = site.run(*targets).ok()
+    first = time.monotonic() - began
+    assert len(r.of("applied")) == 50 and all(x["changed"] == 62 for x in r.of("applied"))
+    for i in range(50):
+        assert (site.root(f"roots/{i}") / "usr/bin/prog").stat().st_size == len(data)
+    # AddressSanitizer keeps what was freed
+    if "asan" not in os.popen(f"ldd {site.tool}").read():
+        assert r.one("end")["kilobytes"] < 64 << 10
+    began = time.monotonic()
+    r2 = site.run(*targets).ok()
+    again = time.monotonic() - began
+    assert not r2.of("applied") and len(r2.of("hello")) == 50
+    print(f"50 links: first {first:.2f} s, no-op {again:.2f} s, {r.one('end')['kilobytes'] >> 10} MB")
+
+
+def test_a_no_op_is_quick(site):
+    """One link, nothing to do, no shared connection: what ssh itself needs, and little more."""
+    d = site.sshd()
+    site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
+    site.run(site.target(d.port, spec="s")).ok()
+    times, plain = [], []
+    for _ in range(5):
+        r = site.run(site.target(d.port, spec="s")).ok()
+        times.append((r.one("hello")["ms"], r.closed["ms"]))
+        began = time.monotonic()
+        os.spawnvp(os.P_WAIT, "ssh", ["ssh", "-T", "-o", "BatchMode=yes", "-o", f'UserKnownHostsFile="{str(site.known_hosts).replace("%", "%%")}"', "-i", str(site.keys.user), "-p", str(d.port), "root@127.0.0.1", "true"])
+        plain.append((time.monotonic() - began) * 1000)
+    hello, closed = min(t[0] for t in times), min(t[1] for t in times)
+    print(f"no-op: hello after {hello:.0f} ms, closed after {closed:.0f} ms; `ssh … true` alone: {min(plain):.0f} ms")
+    assert closed < min(plain) * 2 + 200

@@ -1,0 +1,126 @@
+"""A real cluster from one command: up, up again, killed in the middle, down."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
+CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
+KUBECTL = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubectl"
+WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-up"
+CLUSTER = """\
+apiVersion: slipway.dev/v1alpha1
+kind: Cluster
+metadata: {name: up}
+spec:
+  kubernetes: 1.36.3
+  provider: {local: {network: 10.119.0.0/24}}
+  pools:
+    - {name: control, roles: [control-plane, etcd], count: 1, labels: {example.net/kind: control}}
+    - {name: worker, count: 1, taints: ["example.net/only=yes:PreferNoSchedule"]}
+"""
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
+
+
+def slipway(*args, **kw):
+    return subprocess.run([SLIPWAY, *args], cwd=WORK, capture_output=True, text=True, stdin=subprocess.DEVNULL, **kw)
+
+
+def kubectl(*args):
+    r = subprocess.run([KUBECTL, "--kubeconfig", WORK / "kubeconfig", *args], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
+def computer():
+    """What a run could leave behind: links, mounts, cgroups, processes of machines."""
+    links = sorted(p.name for p in Path("/sys/class/net").iterdir())
+    mounts = sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    cgroups = sorted(str(p) for p in Path("/sys/fs/cgroup").rglob("*slipway*") if p.is_dir())
+    keepers = subprocess.run(["pgrep", "-fc", "machine-keeper|systemd-nspawn"], capture_output=True, text=True).stdout.strip()
+    return {"links": links, "mounts": mounts, "cgroups": cgroups, "keepers": keepers}
+
+
+@pytest.fixture(scope="module")
+def before():
+    if WORK.exists():  # a run before this one was killed
+        slipway("down")
+        shutil.rmtree(WORK)
+    WORK.mkdir(parents=True)
+    (WORK / "cluster.yaml").write_text(CLUSTER)
+    state = computer()
+    yield state
+    slipway("down")
+    shutil.rmtree(WORK)
+
+
+def test_killed_in_the_middle(before):
+    """kill -9 while the nodes are being applied: the next run says so and finishes."""
+    proc = subprocess.Popen([SLIPWAY, "up"], cwd=WORK, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    for line in proc.stderr:
+        if "preflight: done" in line:
+            break
+    time.sleep(1)
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    r = slipway("up")
+    assert r.returncode == 0, r.stderr
+    assert "going on: 'up'" in r.stderr and "stopped in: " in r.stderr, r.stderr
+    assert "up is up: 2 nodes" in r.stdout
+    (WORK / "kubeconfig").write_text(slipway("kubeconfig").stdout)
+
+
+def test_every_node_is_ready(before):
+    nodes = {n["metadata"]["name"]: n for n in json.loads(kubectl("get", "nodes", "-o", "json"))["items"]}
+    assert set(nodes) == {"control-1", "worker-1"}
+    for n in nodes.values():
+        assert any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"])
+        assert n["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.3"
+    assert "node-role.kubernetes.io/control-plane" in nodes["control-1"]["metadata"]["labels"]
+    assert nodes["control-1"]["metadata"]["labels"]["example.net/kind"] == "control"
+    assert any(t["key"] == "example.net/only" for t in nodes["worker-1"]["spec"]["taints"])
+
+
+def test_dns_runs(before):
+    kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=600s")
+    assert kubectl("-n", "kube-system", "get", "service", "kube-dns", "-o", "jsonpath={.spec.clusterIP}") == "10.96.0.10"
+    assert "CoreDNS" in kubectl("-n", "kube-system", "logs", "deployment/coredns")
+
+
+def test_kubeadm_knows_the_cluster(before):
+    kubeadm = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubeadm"
+    for args, word in ((["token", "list"], "made by slipway"), (["config", "images", "list"], "kube-apiserver:v1.36.3")):
+        r = subprocess.run([kubeadm, *args, "--kubeconfig", WORK / "kubeconfig"], capture_output=True, text=True)
+        assert r.returncode == 0 and word in r.stdout, r.stderr
+
+
+def test_a_second_run_changes_nothing(before):
+    r = slipway("up")
+    assert r.returncode == 0, r.stderr
+    assert r.stderr.count("apply: so already") == 2 and "going on" not in r.stderr, r.stderr
+    assert "control-1: machine: so already" in r.stderr
+
+
+def test_two_runs_at_once(before):
+    with open(WORK / ".slipway" / "up" / "lock") as lock:
+        import fcntl
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        r = slipway("up")
+    assert r.returncode == 8 and "locked by" in r.stderr
+
+
+def test_down_leaves_nothing(before):
+    r = slipway("down")
+    assert r.returncode == 0, r.stderr
+    for _ in range(100):
+        if computer() == before:
+            break
+        time.sleep(0.2)
+    assert computer() == before
+    assert not (WORK / ".slipway" / "up" / "machines").exists() or not any((WORK / ".slipway" / "up" / "machines").iterdir())

@@ -1,0 +1,166 @@
+/* Drives src/provider for the tests. Prints one JSON object a line; status 0, or 1 when something failed.
+ *
+ *   provider_tool CLUSTER.yaml STATE VERB [NODE…]     (no node: all)
+ *     list, prepare, create, destroy, cleanup, stop, kill, start
+ *     up        prepare and create        down      destroy and cleanup
+ *   provider_tool sources ROOT CODENAME|- RELEASE     what the machines' apt sources would be */
+#include <event2/event.h>
+
+#include "config/problem.h"
+#include "provider/local.h"
+
+static struct event_base *base;
+static struct provider_run run;
+static const struct provider_ops *ops;
+static struct machine *machines;
+static unsigned left;
+static bool failed;
+
+static void print(json_t *line)
+{
+        char *text = json_dumps(line, JSON_COMPACT);
+        puts(text);
+        fflush(stdout);
+        free(text);
+        json_decref(line);
+}
+
+static void report(const char *node, struct error *err)
+{
+        failed |= err != NULL;
+        print(json_pack("{s:s?, s:b, s:s?, s:s?}", "node", node, "ok", !err, "error", err ? err->message : NULL, "hint", err ? err->hint : NULL));
+}
+
+static void say(const char *what, int permille, void *arg) { print(json_pack("{s:s, s:i}", "say", what, "permille", permille)); }
+
+static void on_prepared(struct error *err, void *arg)
+{
+        left--;
+        report(NULL, err);
+}
+
+static void on_machine(struct machine *m, struct error *err, void *arg)
+{
+        left--;
+        report(m->node->name, err);
+}
+
+static void wait_all(void)
+{
+        while (left && event_base_loop(base, EVLOOP_ONCE) == 0)
+                ;
+}
+
+static bool wanted(const struct machine *m, char **nodes)
+{
+        for (char **n = nodes; *n; n++)
+                if (streq(*n, m->node->name))
+                        return true;
+        return !*nodes;
+}
+
+static void list_one(struct machine *m)
+{
+        static const char *const states[] = { "absent", "stopped", "running" };
+        const struct link_target *t = &m->target;
+        json_t *options = json_array();
+        for (size_t i = 0; t->options && i < t->options->n; i++)
+                json_array_append_new(options, json_string(t->options->v[i]));
+        print(json_pack("{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o}", "node", m->node->name, "state", states[m->state], "host", t->host,
+                "user", t->user, "key", t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo, "knownHosts", t->known_hosts, "acceptNew",
+                t->accept_new, "options", options));
+}
+
+static void power(const char *verb, struct machine *m)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        int r = streq(verb, "start") ? ops->start(&run, m, &err) : ops->stop(&run, m, streq(verb, "kill"), &err);
+        report(m->node->name, r < 0 ? &err : NULL);
+}
+
+static void all(const char *verb, char **nodes)
+{
+        for (size_t i = 0; i < run.cluster->node_count; i++) {
+                struct machine *m = &machines[i];
+                if (!wanted(m, nodes))
+                        continue;
+                if (streq(verb, "list")) {
+                        list_one(m);
+                } else if (streq(verb, "create") || streq(verb, "destroy")) {
+                        left++;
+                        (streq(verb, "create") ? ops->create : ops->destroy)(&run, m, on_machine, NULL);
+                } else {
+                        power(verb, m);
+                }
+        }
+        wait_all();
+}
+
+static void do_prepare(void)
+{
+        left = 1;
+        ops->prepare(&run, say, on_prepared, NULL);
+        wait_all();
+}
+
+static void do_cleanup(void)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        int r = ops->cleanup(&run, &err);
+        report(NULL, r < 0 ? &err : NULL);
+}
+
+static void verb(const char *v, char **nodes)
+{
+        if (streq(v, "prepare") || streq(v, "up"))
+                do_prepare();
+        if (streq(v, "up") && !failed)
+                all("create", nodes);
+        else if (streq(v, "down"))
+                all("destroy", nodes);
+        else if (!streq(v, "prepare") && !streq(v, "cleanup") && !streq(v, "up"))
+                all(v, nodes);
+        if (streq(v, "cleanup") || (streq(v, "down") && !failed))
+                do_cleanup();
+}
+
+static int sources(char **argv)
+{
+        struct str out CLEANUP(str_release) = { 0 };
+        sources_read(argv[2], streq(argv[3], "-") ? NULL : argv[3], argv[4], &out);
+        fputs(str_text(&out), stdout);
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        int status;
+        struct arena arena CLEANUP(arena_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        struct problems problems = { .arena = &arena };
+        if (provider_keeper(argc, argv, &status))
+                return status;
+        if (argc == 5 && streq(argv[1], "sources"))
+                return sources(argv);
+        if (argc < 4)
+                return 2;
+        const char *file = argv[1];
+        run = (struct provider_run){ .state = argv[2], .arena = &arena };
+        if (cluster_load(&arena, &file, 1, &run.cluster, &problems, &err) < 0) {
+                report(NULL, &err);
+                return 1;
+        }
+        ops = provider_for(run.cluster);
+        if (!ops) {
+                print(json_pack("{s:b}", "provider", 0));
+                return 1;
+        }
+        base = run.base = event_base_new();
+        machines = arena_array(&arena, struct machine, run.cluster->node_count);
+        if (ops->list(&run, machines, &err) < 0)
+                report(NULL, &err);
+        else
+                verb(argv[3], argv + 4);
+        event_base_free(base);
+        return failed;
+}
