@@ -1,5 +1,5 @@
 # make builds build/slipway; make test does everything the tests need, on a fresh computer too.
-.PHONY: all build demo test bench golden clean
+.PHONY: all build demo demo-down test bench golden clean
 
 all: build
 
@@ -8,11 +8,23 @@ build:
 	@test -e build/build.ninja || meson setup build
 	@ninja -C build slipway
 
-# A real cluster on machines of this computer.
+# A real cluster of three machines on this computer (as root); a rerun takes seconds.
+DEMO = cd build/demo && ../slipway
+KUBECTL = $(or $(SLIPWAY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway)/artifacts/kubernetes-1.36.3/kubectl
 demo: build
 	@scripts/setup.sh test
 	@scripts/artifacts.sh
-	@tests/machines/by-hand.sh
+	@mkdir -p build/demo && cp examples/demo.yaml build/demo/cluster.yaml
+	@$(DEMO) up
+	@$(DEMO) kubeconfig > kubeconfig
+	@echo
+	@$(KUBECTL) --kubeconfig build/demo/kubeconfig get nodes
+	@echo
+	@echo "use it:     $(KUBECTL) --kubeconfig build/demo/kubeconfig get pods -A"
+	@echo "remove it:  make demo-down"
+
+demo-down:
+	@$(DEMO) down
 
 test:
 	@scripts/setup.sh test
@@ -29,4 +41,5 @@ golden: build
 	@REGEN=1 tests/run.py golden
 
 clean:
+	@test ! -e build/demo/.slipway/demo/machines || { echo "the demo's machines are still there: make demo-down first" >&2; false; }
 	rm -rf build build-*

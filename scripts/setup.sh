@@ -30,8 +30,28 @@ install() {
   "${as[@]}" env $apt update >/dev/null
   want=$(missing "$@") # names with a version are known only now
   echo "setup: installing" $want >&2
+  quiet_services on
   # shellcheck disable=SC2086
-  "${as[@]}" env $apt install -y --no-install-recommends $want >/dev/null
+  "${as[@]}" env $apt install -y --no-install-recommends $want >/dev/null || { quiet_services off; return 1; }
+  quiet_services off
+  for p in $want; do
+    case $p in
+    haproxy | keepalived) "${as[@]}" systemctl -q disable "$p" 2>/dev/null || true ;;
+    openssh-server) "${as[@]}" systemctl -q disable ssh 2>/dev/null || true ;;
+    cloud-init) "${as[@]}" sh -c 'mkdir -p /etc/cloud && touch /etc/cloud/cloud-init.disabled' ;;
+    esac
+  done
+}
+
+# Programs are wanted here, not services: while packages are installed nothing of theirs starts.
+quiet_services() {
+  local policy=/usr/sbin/policy-rc.d mark='# slipway setup'
+  if [ "$1" = on ]; then
+    [ -e $policy ] || printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | "${as[@]}" tee $policy >/dev/null
+    "${as[@]}" chmod +x $policy
+  elif grep -qs "$mark" $policy; then
+    "${as[@]}" rm -f $policy
+  fi
 }
 
 # A go command of at least 1.26: the computer's own, or PyPI's package of it.

@@ -10,10 +10,11 @@
 #include "base/proc.h"
 #include "provider/local.h"
 
-#define BOOT_SECONDS 180 /* as the sentence in on_timer says */
-#define OFF_SECONDS  30
-#define TRY_MS       100
-#define BANNER_MS    1000
+#define BOOT_SECONDS    180 /* as the sentence in on_timer says */
+#define OFF_SECONDS     30
+#define TRY_MS          100
+#define CONNECT_SECONDS 1
+#define BANNER_SECONDS  30
 
 void pause_ms(unsigned ms) { nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 }, NULL); }
 
