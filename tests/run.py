@@ -84,7 +84,7 @@ def fuzz(log):
         found = ROOT / "build-fuzz" / "found" / harness.name
         found.mkdir(parents=True, exist_ok=True)
         corpus = ROOT / "tests" / "fuzz" / "corpus" / harness.name.removeprefix("fuzz_")
-        status, _ = run([harness, f"-runs={runs}", "-seed=1", "-max_len=4096", "-timeout=20", f"-artifact_prefix={found}/", found, corpus], log)
+        status, _ = run([harness, f"-runs={runs}", "-seed=1", "-max_len=4096", "-timeout=120", f"-artifact_prefix={found}/", found, corpus], log)
         passed, failed = passed + (status == 0), failed + (status != 0)
     return passed, failed
 

@@ -68,6 +68,16 @@ static bool installed(const char *program)
         return false;
 }
 
+/* nspawn makes the machines' MAC addresses from it. */
+static int has_machine_id(struct error *err)
+{
+        struct stat st;
+        if (stat("/etc/machine-id", &st) == 0 && st.st_size >= 32)
+                return 0;
+        error_set(err, ENOENT, EXIT_PREFLIGHT, "this computer has no /etc/machine-id, and machines need one");
+        return error_hint(err, "run systemd-machine-id-setup");
+}
+
 int local_able(bool base_wanted, struct error *err)
 {
         static const struct {
@@ -134,7 +144,9 @@ struct prepare_job {
 
 int local_ready(const struct provider_run *run, const struct local *l, struct error *err)
 {
-        int r = computer_join(l, err);
+        int r = has_machine_id(err);
+        if (r == 0)
+                r = computer_join(l, err);
         return r == 0 ? bridge_make(l, &run->cluster->provider.local.network, err) : r;
 }
 

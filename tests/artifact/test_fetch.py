@@ -325,7 +325,7 @@ def test_two_runs_at_once(mirror, tool):
     time.sleep(0.6)
     second = tool.start("-m", mirror.url, "kubelet@1.36.3")
     for p, source in ((first, "mirror"), (second, "cache")):
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=600)
         assert p.returncode == 0, err
         assert json.loads(out)["source"] == source
     assert "waiting for another run" in err and "locked by slipway, process" in err
@@ -528,7 +528,7 @@ def test_build_waits_for_the_script(straw, tmp_path):
     (tmp_path / "made" / "etcd").write_text("the script's")
     (tmp_path / "made").rename(out)
     holder.close()
-    got, err = p.communicate(timeout=60)
+    got, err = p.communicate(timeout=600)
     assert p.returncode == 0 and "waiting for another run that builds" in err
     assert Path(json.loads(got)["path"]).read_text() == "the script's" and not (tmp_path / "calls").exists()
 

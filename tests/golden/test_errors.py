@@ -19,7 +19,7 @@ REGEN = os.environ.get("REGEN")
 
 def check(*files, cwd):
     args = [word for name in files for word in ("-f", name)]
-    return subprocess.run([SLIPWAY, "check", *args], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    return subprocess.run([SLIPWAY, "check", *args], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=600)
 
 
 @pytest.mark.parametrize("case", CASES)

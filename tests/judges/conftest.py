@@ -54,7 +54,7 @@ def rendered(tmp_path_factory):
     return get
 
 
-def judge(*cmd, status=0, timeout=60, **kwargs):
+def judge(*cmd, status=0, timeout=600, **kwargs):
     """Runs a judge; what it said is the failure's text."""
     r = subprocess.run([str(c) for c in cmd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, text=True, errors="replace", **kwargs)
     assert status is None or r.returncode == status, f"{' '.join(map(str, cmd))}: status {r.returncode}\n{r.stdout[-6000:]}"

@@ -149,14 +149,14 @@ class Api:
 
     def kubectl(self, *args, text=None):
         cmd = [self.programs.upstream("kubectl"), f"--server=https://127.0.0.1:{self.port}", "--insecure-skip-tls-verify", f"--token={self.token}", "--kubeconfig=/dev/null", *args]
-        return subprocess.run([str(c) for c in cmd], input=text or "", capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"], "HOME": str(self.dir)})
+        return subprocess.run([str(c) for c in cmd], input=text or "", capture_output=True, text=True, timeout=600, env={"PATH": os.environ["PATH"], "HOME": str(self.dir)})
 
     def down(self):
         for _, child in reversed(self.children):
             child.terminate()
         for _, child in reversed(self.children):
             try:
-                child.wait(20)
+                child.wait(300)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

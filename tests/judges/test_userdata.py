@@ -29,7 +29,7 @@ print(json.dumps(parts))
 
 
 def parts_of(data):
-    r = subprocess.run(["/usr/bin/python3", "-c", READER], input=data, capture_output=True, timeout=60)
+    r = subprocess.run(["/usr/bin/python3", "-c", READER], input=data, capture_output=True, timeout=600)
     assert r.returncode == 0, r.stderr.decode()
     return json.loads(r.stdout)
 
@@ -70,7 +70,7 @@ def run_boothook(path, root):
     (root / "bin" / "systemctl").chmod(0o755)
     text = re.sub(r"(?m)^put ('?)/", rf"put \1{root}/files/", text)
     for _ in range(2):  # at every boot: the second changes nothing
-        r = subprocess.run(["sh", "-eu", "-c", text], env={"PATH": f"{root}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+        r = subprocess.run(["sh", "-eu", "-c", text], env={"PATH": f"{root}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=600)
         assert r.returncode == 0, r.stderr
     log = (root / "systemctl.log").read_text().splitlines()
     assert log[0] == "daemon-reload" and re.match(r"start \S+\.mount", log[1])

@@ -99,7 +99,7 @@ class Control:
     def stop(self, name, sig=signal.SIGKILL):
         p = self.running.pop(name)
         p.send_signal(sig)
-        p.wait(60)
+        p.wait(900)  # a busy computer takes its time
 
     def target(self, servers=None, ca=None, client=None):
         crt, key = client or self.admin

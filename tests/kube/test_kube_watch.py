@@ -34,7 +34,7 @@ class Watch:
         return came
 
     def end(self):
-        err = self.p.communicate(timeout=30)[1]
+        err = self.p.communicate(timeout=900)[1]
         assert self.p.returncode == 0, err[-4000:]
 
 
@@ -128,7 +128,7 @@ def test_apply_waits_for_a_restart(control):
     p = control.popen("apply", control.write("during.yaml", CM % ("during", "default", 1)))
     time.sleep(0.5)
     control.start_api(0)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=900)
     assert json.loads(out) == {"error": None}, err
 
 
