@@ -5,6 +5,7 @@
 #define NAME_MAX_COLS 24 /* longer names are cut */
 #define STEP_MAX_COLS 18
 #define BAR_COLS      12
+#define BAR_MIN_COLS  60 /* narrower terminals need the room for words */
 #define ERASE         "\x1b[K"
 
 enum mark { MARK_DONE, MARK_WAITING, MARK_SKIPPED, MARK_STOPPED, MARK_RUNNING, MARK_FAILED }; /* what must be seen comes last */
@@ -227,7 +228,7 @@ static void draw_row(struct block *b, const struct rows *rows, const struct row 
         add_toned(&l, tones[row->mark], row->shown->name, rows->step_cols, true);
         add(&l, " ", 1, false);
         add_seconds(&l, row_ms(row, run_now(r)));
-        if (row->mark == MARK_RUNNING && row->shown->permille >= 0)
+        if (row->mark == MARK_RUNNING && row->shown->permille >= 0 && look->cols >= BAR_MIN_COLS)
                 add_bar(&l, row->shown->permille);
         add_toned(&l, tones[row->mark], row_remark(row), look->cols, false);
         line_end_of(b, &l);
@@ -263,14 +264,15 @@ static void draw_total(struct block *b, const struct run *r, const struct look *
         if (look->result)
                 str_addf(&text, ": %s", look->result);
         add_toned(&l, !look->result ? BOLD : streq(look->result, "done") ? GREEN : RED, str_text(&text), look->cols, false);
-        add(&l, "  ", 2, false);
-        add_bar(&l, r->count ? (int)(done * 1000 / r->count) : 0);
+        add(&l, " ", 1, false);
+        add_seconds(&l, run_now(r));
+        if (look->cols >= BAR_MIN_COLS)
+                add_bar(&l, r->count ? (int)(done * 1000 / r->count) : 0);
         str_truncate(&text, 0);
         str_addf(&text, "%zu of %zu steps", done, r->count);
         if (failed)
                 str_addf(&text, ", %zu failed", failed);
         add(&l, str_text(&text), look->cols, false);
-        add_seconds(&l, run_now(r));
         line_end_of(b, &l);
 }
 
