@@ -107,11 +107,12 @@ def rooms(log):
     passed = failed = 0
     for build_dir in ("build", "build-asan"):
         env = {name: str(ROOT / build_dir / path) for name, path in (
-            ("KUBE_TOOL", "tests/kube/kube_tool"), ("LINK_TOOL", "tests/link/link_tool"), ("PROVIDER_TOOL", "tests/provider/provider_tool"))}
+            ("KUBE_TOOL", "tests/kube/kube_tool"), ("LINK_TOOL", "tests/link/link_tool"), ("PROVIDER_TOOL", "tests/provider/provider_tool"),
+            ("UI_TOOL", "tests/ui/ui_tool"))}
         # the sanitizers see the agent as a program of this build; nodes get the static one
         env["AGENT"] = str(ROOT / ("build/src/agent/agent" if build_dir == "build" else "build-asan/src/agent/agent-checked"))
         env["SLIPWAY"] = str(ROOT / build_dir / "slipway")
-        for room in ("agent", "artifact", "kube", "link", "provider"):
+        for room in ("agent", "artifact", "kube", "link", "provider", "ui"):
             start = time.monotonic()
             p, f = pytest(log, f"tests/{room}", env=env)
             print(f"  {build_dir} {room}: {p} passed, {f} failed ({time.monotonic() - start:.0f} s)", flush=True)

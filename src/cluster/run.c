@@ -12,6 +12,8 @@ static int64_t now_ms(void)
         return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t run_now(const struct run *r) { return now_ms() - r->began; }
+
 void run_init(struct run *r, struct event_base *base, struct arena *a, const char *verb, const char *cluster)
 {
         *r = (struct run){ .base = base, .arena = a, .verb = verb, .cluster = cluster, .began = now_ms() };
@@ -95,7 +97,7 @@ static void finish(struct step *s, enum step_state state)
         if (ended(s))
                 abort(); /* a step ends once */
         s->state = state;
-        s->ended = now_ms() - s->run->began;
+        s->ended = run_now(s->run);
         s->run->open--;
         tell_step(s);
         event_base_loopbreak(s->run->base); /* the runner looks what can begin now */
@@ -147,7 +149,7 @@ static bool advance(struct run *r)
                         continue;
                 }
                 s->state = STEP_RUNNING;
-                s->began = now_ms() - r->began;
+                s->began = run_now(r);
                 tell_step(s);
                 s->start(s);
         }

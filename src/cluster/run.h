@@ -64,6 +64,7 @@ void step_kept(struct step *s);
 /* Runs the loop until no step is left that can begin. 0, or the first failure in err (the others are in the steps). SIGINT and SIGTERM stop the run between steps: -EINTR. */
 int run_execute(struct run *r, struct error *err);
 void run_release(struct run *r);
+int64_t run_now(const struct run *r); /* milliseconds since it began */
 
 /* ---- the journal: STATE/NAME/journal.jsonl, one line before and one after each step ---- */
 

@@ -3,7 +3,7 @@
 
 #include "cluster/site.h"
 #include "cmd/cmd.h"
-#include "ui/lines.h"
+#include "ui/ui.h"
 
 static void base_free(struct event_base **b)
 {
@@ -13,6 +13,8 @@ static void base_free(struct event_base **b)
 
 static const char *state_of(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
+static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
+
 static void say_use(const struct site *s)
 {
         printf("%s is up: %zu nodes.\n", s->cluster->name, s->count);
@@ -21,7 +23,7 @@ static void say_use(const struct site *s)
 }
 
 /* Runs the steps of an operation, journalled and shown. */
-static int operate(struct site *s, void (*steps)(struct site *), struct error *err)
+static int operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
 {
         struct journal *j = NULL;
         const char *last = NULL;
@@ -30,12 +32,14 @@ static int operate(struct site *s, void (*steps)(struct site *), struct error *e
                 return r;
         if (last)
                 fprintf(stderr, "going on: %s\n", last);
-        lines_observe(&s->run);
+        struct ui *ui = ui_observe(&s->run, &(struct ui_options){ .json = wants_json(o) });
         steps(s);
         r = run_execute(&s->run, err);
         struct error late CLEANUP(error_release) = { 0 };
         int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        journal_close(j, r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done");
+        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
+        journal_close(j, result);
+        ui_end(ui, s->identity.dir, result);
         return r < 0 ? r : synced;
 }
 
@@ -50,8 +54,8 @@ int cmd_up(const struct options *o, struct error *err)
                 return r;
         r = site_open(&s, base, &a, c, state_of(o), "up", err);
         if (r == 0)
-                r = operate(&s, up_steps, err);
-        if (r == 0)
+                r = operate(o, &s, up_steps, err);
+        if (r == 0 && !wants_json(o))
                 say_use(&s);
         site_release(&s);
         return r;
@@ -68,7 +72,7 @@ int cmd_down(const struct options *o, struct error *err)
                 return r;
         r = site_open(&s, base, &a, c, state_of(o), "down", err);
         if (r == 0)
-                r = operate(&s, down_steps, err);
+                r = operate(o, &s, down_steps, err);
         if (r == 0)
                 r = s.ops->cleanup(&s.provider, err);
         site_release(&s);

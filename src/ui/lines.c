@@ -1,32 +1,40 @@
+#include "base/utf8.h"
 #include "ui/lines.h"
 
-static void begin(const struct step *s, int64_t ms)
+/* Names and errors come from files and nodes: they may not steer the terminal that shows the log. */
+static void say(const char *before, const struct step *s, const char *after, const char *text)
 {
-        fprintf(stderr, "%7.1f s  ", (double)ms / 1000);
-        if (s->node)
-                fprintf(stderr, "%s: ", s->node);
-        fputs(s->name, stderr);
+        struct str out CLEANUP(str_release) = { 0 };
+        str_add(&out, before);
+        if (s->node) {
+                text_harmless(&out, s->node, SIZE_MAX);
+                str_add(&out, ": ");
+        }
+        text_harmless(&out, s->name, SIZE_MAX);
+        str_add(&out, after);
+        text_harmless(&out, text, SIZE_MAX);
+        str_addc(&out, '\n');
+        fputs(str_text(&out), stderr);
 }
 
 static void on_step(struct run *r, struct step *s, void *arg)
 {
+        char at[32], took[32];
         if (s->state == STEP_RUNNING || s->state == STEP_WAITING || s->state == STEP_SKIPPED)
                 return;
-        begin(s, s->ended);
-        if (s->state == STEP_KEPT)
-                fputs(": so already\n", stderr);
-        else if (s->state == STEP_FAILED)
-                fprintf(stderr, ": failed: %s\n", s->err.message);
+        snprintf(at, sizeof(at), "%7.1f s  ", (double)s->ended / 1000);
+        snprintf(took, sizeof(took), "done in %.1f s", (double)(s->ended - s->began) / 1000);
+        if (s->state == STEP_FAILED)
+                say(at, s, ": failed: ", s->err.message);
         else
-                fprintf(stderr, ": done in %.1f s\n", (double)(s->ended - s->began) / 1000);
+                say(at, s, ": ", s->state == STEP_KEPT ? "so already" : took);
 }
 
 /* Every single file of a first run would hide what matters: they are in the journal and the report. */
 static void on_change(struct run *r, struct step *s, const char *change, void *arg)
 {
-        if (streq(s->name, "apply") && strncmp(change, "failed", 6) != 0)
-                return;
-        fprintf(stderr, "           %s%s%s: %s\n", s->node ? s->node : "", s->node ? ": " : "", s->name, change);
+        if (!streq(s->name, "apply") || has_prefix(change, "failed"))
+                say("           ", s, ": ", change);
 }
 
 void lines_observe(struct run *r) { run_observe(r, &(struct run_observer){ .on_step = on_step, .on_change = on_change }); }

@@ -1,8 +1,9 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/str.h"
+#include "base/utf8.h"
 #include "ui/report.h"
+#include "ui/report_style.h"
 
 struct change {
         const struct step *step;
@@ -40,31 +41,20 @@ struct report *report_observe(struct run *r)
         return p;
 }
 
+/* Whatever a node or a file said, as text: it can neither be markup nor hide what stands beside it. */
 static void add_text(struct str *s, const char *text)
 {
-        for (; text && *text; text++) {
-                static const char *const names[] = { ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;", ['\''] = "&#39;" };
-                unsigned char c = (unsigned char)*text;
+        static const char *const names[] = { ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;", ['\''] = "&#39;" };
+        struct str clean CLEANUP(str_release) = { 0 };
+        text_harmless(&clean, text ? text : "", SIZE_MAX);
+        for (const char *p = str_text(&clean); *p; p++) {
+                unsigned char c = (unsigned char)*p;
                 if (c < ARRAY_SIZE(names) && names[c])
                         str_add(s, names[c]);
-                else if (c >= 0x20)
-                        str_addc(s, (char)c);
+                else
+                        str_addc(s, *p);
         }
 }
-
-static const char style[] =
-        "body{font:14px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b2733;background:#fff}"
-        "h1{font-size:1.4rem;margin-bottom:0}p.sub{color:#5b6b7a;margin-top:.2rem}"
-        ".lane{display:grid;grid-template-columns:10rem 1fr;align-items:start;border-top:1px solid #e3e8ed;padding:.25rem 0}"
-        ".lane>b{font-weight:600;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;padding-right:.5rem}.bars{display:grid;gap:2px}"
-        ".bar{position:relative;height:1.35rem;background:#f6f8fa;border-radius:3px}"
-        ".bar i{position:absolute;top:0;bottom:0;border-radius:3px;min-width:3px;background:#3b82c4}"
-        ".kept i{background:#b7c4d0}.failed i{background:#c8372d}.skipped i{background:#e3e8ed}"
-        ".bar span{position:absolute;top:.05rem;white-space:nowrap;font-size:.8rem;padding:0 .4rem}"
-        ".axis{display:flex;justify-content:space-between;color:#5b6b7a;font-size:.8rem;margin-left:10rem}"
-        "details{border-top:1px solid #e3e8ed;padding:.4rem 0}summary{cursor:pointer}pre{margin:.4rem 0 .4rem 1rem;white-space:pre-wrap;font-size:.8rem}"
-        ".bad{color:#c8372d}@media(prefers-color-scheme:dark){body{background:#12181f;color:#dbe4ec}.bar{background:#1b242e}.lane,details{border-color:#2a3642}"
-        "}";
 
 static int64_t length_of(const struct run *r)
 {
@@ -75,36 +65,86 @@ static int64_t length_of(const struct run *r)
         return end;
 }
 
+static double percent(int64_t ms, int64_t whole) { return 100.0 * (double)ms / (double)whole; }
+
+static void add_seconds(struct str *out, int64_t ms)
+{
+        if (ms < 60000)
+                str_addf(out, "%.1f s", (double)ms / 1000);
+        else
+                str_addf(out, "%" PRId64 " min %02" PRId64 " s", ms / 60000, ms / 1000 % 60);
+}
+
+/* The label stands to the right of its bar, or to the left when there is no room. */
 static void add_bar(struct str *out, const struct step *s, int64_t whole)
 {
-        static const char *const classes[] = { "skipped", "", "", "kept", "failed", "skipped" };
-        int64_t began = s->began >= 0 ? s->began : s->ended >= 0 ? s->ended : 0, ended = s->ended >= 0 ? s->ended : whole;
-        double left = 100.0 * (double)began / (double)whole, width = 100.0 * (double)(ended - began) / (double)whole;
-        str_addf(out, "<div class=\"bar %s\"><i style=\"left:%.2f%%;width:%.2f%%\"></i><span style=\"%s:%.2f%%\">", classes[s->state], left, width,
-                left > 70 ? "right" : "left", left > 70 ? 100 - left : left + (width < 12 ? width : 0));
+        static const char *const classes[] = { "skipped", "open", "done", "kept", "failed", "skipped" };
+        static const char *const words[] = { "not begun", "interrupted", "", "so already", "failed", "skipped" };
+        int64_t began = s->began >= 0 ? s->began : s->ended >= 0 ? s->ended : whole, ended = s->ended >= 0 ? s->ended : whole;
+        double left = percent(began, whole), width = percent(ended - began, whole);
+        str_addf(out, "<div class=\"bar %s\" title=\"", classes[s->state]);
+        add_text(out, s->doing);
+        str_addf(out, "\"><i style=\"left:%.2f%%;width:%.2f%%\"></i>", left, width);
+        if (left + width > 60 && left > 100 - left - width)
+                str_addf(out, "<span style=\"right:%.2f%%\">", 100 - left);
+        else if (left + width > 60)
+                str_addf(out, "<span class=\"in\" style=\"left:%.2f%%\">", left);
+        else
+                str_addf(out, "<span style=\"left:%.2f%%\">", left + width);
         add_text(out, s->name);
-        str_addf(out, " %.1f s</span></div>", (double)(ended - began) / 1000);
+        str_add(out, " <small>");
+        if (s->began >= 0)
+                add_seconds(out, ended - began);
+        str_addf(out, "%s%s</small></span></div>", s->began >= 0 && *words[s->state] ? ", " : "", words[s->state]);
 }
+
+/* Lines at 1, 2 or 5 times a power of ten, at most ten of them. */
+static int64_t tick_of(int64_t whole)
+{
+        static const int64_t ticks[] = { 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000 };
+        for (size_t i = 0; i < ARRAY_SIZE(ticks); i++)
+                if (whole / ticks[i] <= 10)
+                        return ticks[i];
+        return whole / 10;
+}
+
+static void add_axis(struct str *out, int64_t whole)
+{
+        int64_t tick = tick_of(whole);
+        str_add(out, "<div class=\"lane axis\"><b></b><div class=\"bars\">");
+        for (int64_t t = 0; t <= whole; t += tick)
+                if (t % 1000 || tick < 1000)
+                        str_addf(out, "<span style=\"left:%.2f%%\">%.1f s</span>", percent(t, whole), (double)t / 1000);
+                else if (tick < 60000)
+                        str_addf(out, "<span style=\"left:%.2f%%\">%" PRId64 " s</span>", percent(t, whole), t / 1000);
+                else
+                        str_addf(out, "<span style=\"left:%.2f%%\">%" PRId64 " min</span>", percent(t, whole), t / 60000);
+        str_add(out, "</div></div>\n");
+}
+
+static bool same_lane(const struct step *a, const struct step *b) { return a->node == b->node || (a->node && b->node && streq(a->node, b->node)); }
 
 /* One lane a node, in the order they first appear; the cluster's own first. */
 static void add_lanes(struct str *out, const struct run *r)
 {
         int64_t whole = length_of(r);
+        str_addf(out, "<section class=\"time\" style=\"--tick:%.4f%%\">\n", percent(tick_of(whole), whole));
+        add_axis(out, whole);
         for (const struct step *lane = r->first; lane; lane = lane->next) {
                 bool seen = false;
                 for (const struct step *s = r->first; s != lane && !seen; s = s->next)
-                        seen = s->node == lane->node || (s->node && lane->node && streq(s->node, lane->node));
+                        seen = same_lane(s, lane);
                 if (seen)
                         continue;
                 str_add(out, "<div class=\"lane\"><b>");
                 add_text(out, lane->node ? lane->node : "the cluster");
                 str_add(out, "</b><div class=\"bars\">");
                 for (const struct step *s = lane; s; s = s->next)
-                        if (s->node == lane->node || (s->node && lane->node && streq(s->node, lane->node)))
+                        if (same_lane(s, lane))
                                 add_bar(out, s, whole);
                 str_add(out, "</div></div>\n");
         }
-        str_addf(out, "<div class=\"axis\"><span>0 s</span><span>%.1f s</span><span>%.1f s</span></div>\n", (double)whole / 2000, (double)whole / 1000);
+        str_add(out, "</section>\n");
 }
 
 static void add_step_name(struct str *out, const struct step *s)
@@ -119,15 +159,17 @@ static void add_failures(struct str *out, const struct run *r)
         for (const struct step *s = r->first; s; s = s->next) {
                 if (s->state != STEP_FAILED)
                         continue;
-                str_add(out, "<p class=\"bad\"><b>");
+                str_add(out, "<div class=\"bad\"><b>");
                 add_step_name(out, s);
-                str_add(out, "</b>: ");
+                str_add(out, "</b><p>");
                 add_text(out, s->err.message);
+                str_add(out, "</p>");
                 if (s->err.hint) {
-                        str_add(out, "<br>");
+                        str_add(out, "<p class=\"sub\">");
                         add_text(out, s->err.hint);
+                        str_add(out, "</p>");
                 }
-                str_add(out, "</p>\n");
+                str_add(out, "</div>\n");
         }
 }
 
@@ -141,7 +183,7 @@ static void add_changes(struct str *out, const struct report *p)
                         continue;
                 str_add(out, "<details><summary>");
                 add_step_name(out, s);
-                str_addf(out, " changed %zu</summary><pre>", n);
+                str_addf(out, " <small>%zu</small></summary><pre>", n);
                 for (const struct change *c = p->first; c; c = c->next)
                         if (c->step == s) {
                                 add_text(out, c->text);
@@ -153,30 +195,41 @@ static void add_changes(struct str *out, const struct report *p)
                 str_addf(out, "<p>… and %zu more: see the journal.</p>\n", p->changes - CHANGES_MAX);
 }
 
-int report_write(struct report *p, const char *path, const char *result, struct error *err)
+static void add_title(struct str *out, const struct run *r)
 {
-        struct str out CLEANUP(str_release) = { 0 };
+        add_text(out, r->verb);
+        str_addc(out, ' ');
+        add_text(out, r->cluster);
+}
+
+static void add_head(struct str *out, const struct report *p, const char *result)
+{
         const struct run *r = p->run;
         char when[40];
         time_t t = (time_t)(r->began / 1000);
         struct tm tm;
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&t, &tm));
-        str_add(&out, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>slipway ");
-        add_text(&out, r->verb);
-        str_addc(&out, ' ');
-        add_text(&out, r->cluster);
-        str_addf(&out, "</title><style>%s</style>\n<h1>", style);
-        add_text(&out, r->verb);
-        str_addc(&out, ' ');
-        add_text(&out, r->cluster);
-        str_addf(&out, ": %s</h1><p class=\"sub\">%s, %.1f s, %zu steps, %zu changes</p>\n", result, when, (double)length_of(r) / 1000, r->count, p->changes);
-        add_failures(&out, r);
-        add_lanes(&out, r);
+        str_add(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>");
+        add_title(out, r);
+        str_addf(out, ": %s</title>\n<style>%s</style></head>\n<body>\n<h1>", result, report_style);
+        add_title(out, r);
+        str_addf(out, " <em class=\"%s\">%s</em></h1>\n<p class=\"sub\">%s · ", streq(result, "done") ? "good" : "poor", result, when);
+        add_seconds(out, length_of(r));
+        str_addf(out, " · %zu steps · %zu changes · slipway %s</p>\n", r->count, p->changes, SLIPWAY_VERSION);
+}
+
+int report_write(struct report *p, const char *path, const char *result, struct error *err)
+{
+        struct str out CLEANUP(str_release) = { 0 };
+        add_head(&out, p, result);
+        add_failures(&out, p->run);
+        add_lanes(&out, p->run);
         str_add(&out, "<h2>What changed</h2>\n");
         if (!p->changes)
-                str_add(&out, "<p>Nothing: everything was so already.</p>\n");
+                str_addf(&out, "<p class=\"sub\">%s</p>\n", streq(result, "done") ? "Nothing: everything was so already." : "Nothing.");
         add_changes(&out, p);
-        str_add(&out, "</html>\n");
+        str_add(&out, "</body></html>\n");
         free(p);
         return file_write(path, str_text(&out), out.len, 0644, 0, NULL, err);
 }

@@ -1,0 +1,42 @@
+#include "base/file.h"
+#include "ui/events.h"
+#include "ui/lines.h"
+#include "ui/live.h"
+#include "ui/report.h"
+#include "ui/ui.h"
+
+struct ui {
+        struct run *run;
+        struct live *live;
+        struct report *report;
+        bool json;
+};
+
+struct ui *ui_observe(struct run *r, const struct ui_options *o)
+{
+        struct ui *u = xcalloc(1, sizeof(*u));
+        *u = (struct ui){ .run = r, .json = o->json, .report = report_observe(r) };
+        if (o->json)
+                events_observe(r);
+        else if (live_possible())
+                u->live = live_observe(r);
+        else
+                lines_observe(r);
+        return u;
+}
+
+void ui_end(struct ui *u, const char *dir, const char *result)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(dir, "report.html");
+        if (u->live)
+                live_end(u->live, result);
+        int r = report_write(u->report, path, result, &err);
+        if (u->json)
+                events_end(u->run, result, r < 0 ? NULL : path);
+        if (r < 0)
+                fprintf(stderr, "report: not written: %s\n", err.message);
+        else
+                fprintf(stderr, "report: %s\n", path);
+        free(u);
+}

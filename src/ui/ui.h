@@ -1,0 +1,19 @@
+/* How a run is shown: a live block on a terminal, one line an event elsewhere, or JSON; and the report it leaves. */
+#ifndef SLIPWAY_UI_H
+#define SLIPWAY_UI_H
+
+#include "cluster/run.h"
+
+struct ui;
+
+struct ui_options {
+        bool json; /* events on stdout, one object a line */
+};
+
+/* Shows the run from now on: call it before the run begins. */
+struct ui *ui_observe(struct run *r, const struct ui_options *o);
+/* The run has ended with `result` ("done", "failed", "interrupted"): leaves the terminal as it was, writes DIR/report.html, says where, and frees the ui.
+ * The run must still be whole. A report that cannot be written is said too, but is no failure of the run. */
+void ui_end(struct ui *u, const char *dir, const char *result);
+
+#endif
