@@ -11,7 +11,7 @@ build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev lib
 test="$build clang clang-format libclang-rt-dev libcmocka-dev python3-venv cloud-init ignition haproxy keepalived
   systemd systemd-container mmdebstrap openssh-client runc iproute2 iptables conntrack socat ethtool jq skopeo man-db zsh fish
   shellcheck openssl git ca-certificates util-linux e2fsprogs
-  openssh-server sudo procps libseccomp-dev"
+  openssh-server sudo procps libseccomp-dev chromium tmux"
 
 missing() {
   for p in "$@"; do
