@@ -108,4 +108,12 @@ void kubeconfig_text(const struct kubeconfig *k, struct str *out);
 /* admin and every user as one file of several contexts, for the person at the keyboard: server is the cluster's endpoint. */
 int identity_kubeconfig(struct identity *id, const struct cluster *c, struct str *out, struct error *err);
 
+/* Lays `ours` (of identity_kubeconfig) onto the text of a person's own kubeconfig ("" for none; `name` is for sentences): entries of the same name are replaced
+ * where they stand, all others stay as and where they are. Users get their context's name, for every cluster has a kubernetes-admin. A context keeps what else the
+ * person wrote into it (a namespace). The current context changes when there is none, or with `use`; *current (malloc'd) is what it is then. */
+int kubeconfig_merge(const char *name, const char *theirs, const char *ours, bool use, struct str *out, char **current, struct error *err);
+
+/* A fresh bootstrap token's two halves. */
+void token_random(char id[7], char secret[17]);
+
 #endif
