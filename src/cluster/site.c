@@ -4,25 +4,50 @@
 #include "base/file.h"
 #include "cluster/site.h"
 
-int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, const char *verb, struct error *err)
+/* What comes after the Identity. */
+static int find_machines(struct site *s, const char *verb, struct error *err)
+{
+        struct cluster *c = s->cluster;
+        s->count = c->node_count;
+        s->provider = (struct provider_run){ .base = s->base, .cluster = c, .state = s->identity.dir, .arena = s->arena };
+        s->machines = arena_array(s->arena, struct machine, s->count);
+        s->members = arena_array(s->arena, struct member, s->count);
+        s->lock_path = path_join(c->dir && *c->dir ? c->dir : ".", "bundle.lock");
+        int r = s->ops->list(&s->provider, s->machines, err);
+        for (size_t i = 0; r == 0 && i < s->count; i++)
+                s->members[i] = (struct member){ .site = s, .node = &c->nodes[i], .machine = &s->machines[i] };
+        run_init(&s->run, s->base, s->arena, verb, c->name);
+        return r;
+}
+
+static int begin(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, struct error *err)
 {
         *s = (struct site){ .base = base, .arena = a, .cluster = c, .identity.lock = -1, .ops = provider_for(c) };
         if (!s->ops)
                 return error_set(
                         err, ENOTSUP, EXIT_CONFIG, "provider %s: machines there cannot be made yet", c->provider.kind == PROVIDER_AWS ? "aws" : "openstack");
-        int r = identity_open(state, c, time(NULL), &s->identity, err);
+        return 0;
+}
+
+int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, const char *verb, struct error *err)
+{
+        int r = begin(s, base, a, c, err);
+        if (r == 0)
+                r = identity_open(state, c, time(NULL), &s->identity, err);
+        return r < 0 ? r : find_machines(s, verb, err);
+}
+
+int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, struct error *err)
+{
+        int r = begin(s, base, a, c, err);
         if (r < 0)
                 return r;
-        s->count = c->node_count;
-        s->provider = (struct provider_run){ .base = base, .cluster = c, .state = s->identity.dir, .arena = a };
-        s->machines = arena_array(a, struct machine, s->count);
-        s->members = arena_array(a, struct member, s->count);
-        s->lock_path = path_join(c->dir && *c->dir ? c->dir : ".", "bundle.lock");
-        r = s->ops->list(&s->provider, s->machines, err);
-        for (size_t i = 0; r == 0 && i < s->count; i++)
-                s->members[i] = (struct member){ .site = s, .node = &c->nodes[i], .machine = &s->machines[i] };
-        run_init(&s->run, base, a, verb, c->name);
-        return r;
+        r = identity_look(state, c, time(NULL), &s->identity, err);
+        if (r == -ENOENT) {
+                error_release(err);
+                r = 0;
+        }
+        return r < 0 ? r : find_machines(s, "look", err);
 }
 
 struct member *site_member(struct site *s, const char *name)

@@ -51,6 +51,10 @@ struct site {
 
 /* Opens the Identity (and holds its lock), finds the machines. */
 int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, const char *verb, struct error *err);
+/* The same for verbs that only ask: no lock, nothing written. Also when the Identity was not made yet: then identity.prefix is NULL. */
+int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, struct error *err);
+/* Opens the client of the API as the administrator; no request is made. */
+int site_kube(struct site *s, struct error *err);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */

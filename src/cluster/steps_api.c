@@ -7,7 +7,7 @@
 
 /* ---- the API ---- */
 
-static int open_kube(struct site *s, struct error *err)
+int site_kube(struct site *s, struct error *err)
 {
         const char **servers = arena_array(s->arena, const char *, s->count + 2);
         size_t n = 0, i = 0;
@@ -42,7 +42,7 @@ void step_api(struct step *s)
 {
         struct site *site = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        if (open_kube(site, &err) < 0) {
+        if (site_kube(site, &err) < 0) {
                 step_done(s, &err);
                 return;
         }

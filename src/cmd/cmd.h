@@ -32,6 +32,8 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force;
+        const char *lines, *kubeconfig, *ttl;
+        bool follow, merge, use;
         struct strings args; /* what is left */
 };
 
@@ -63,6 +65,10 @@ int cmd_completion(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);
 int cmd_kubeconfig(const struct options *o, struct error *err);
+int cmd_logs(const struct options *o, struct error *err);
+int cmd_ssh(const struct options *o, struct error *err);
+int cmd_status(const struct options *o, struct error *err);
+int cmd_token(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
 int cmd_schema(const struct options *o, struct error *err);
 int cmd_version(const struct options *o, struct error *err);

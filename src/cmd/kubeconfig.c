@@ -1,7 +1,7 @@
-/* kubeconfig: the administrator's and the users' way in, on standard output. */
+/* kubeconfig: the administrator's and the users' way in, on standard output or in the person's own file. */
 #include <time.h>
 
-#include "cmd/cmd.h"
+#include "cmd/merge.h"
 #include "node/facts.h"
 #include "pki/identity.h"
 
@@ -12,6 +12,10 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
         struct str text CLEANUP(str_wipe_release) = { 0 };
         struct cluster *c = NULL;
         struct facts_file *facts = NULL;
+        if (!o->merge && (o->kubeconfig || o->use)) {
+                error_set(err, EINVAL, EXIT_USAGE, "--%s goes with --merge", o->use ? "use" : "kubeconfig");
+                return error_hint(err, "without --merge the kubeconfig is printed");
+        }
         int r = cmd_load(o, &a, &c, err);
         if (r == 0 && o->facts)
                 r = facts_load(o->facts, &a, &facts, err);
@@ -22,6 +26,8 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
                 return r;
         if ((r = identity_kubeconfig(&id, c, &text, err)) < 0 || (r = identity_sync(&id, err)) < 0)
                 return r;
+        if (o->merge)
+                return merge_kubeconfig(o, str_text(&text), err);
         fwrite(text.data, 1, text.len, stdout);
         return EXIT_OK;
 }

@@ -24,6 +24,13 @@ const struct option_row option_table[] = {
         { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "overwrite" },
         { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
         { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
+        { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE, "how many lines from the end (default: 100)" },
+        { "follow", 0, OPT_FLAG, AT(follow), NULL, NULL, COMPLETE_NONE, "go on printing what comes" },
+        { "merge", 0, OPT_FLAG, AT(merge), NULL, NULL, COMPLETE_NONE, "put it into your own kubeconfig" },
+        { "kubeconfig", 0, OPT_STRING, AT(kubeconfig), "FILE", NULL, COMPLETE_FILE,
+                "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
+        { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
+        { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);

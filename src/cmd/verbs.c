@@ -44,10 +44,50 @@ const struct verb verb_table[] = {
                 .run = cmd_down },
         { .name = "kubeconfig",
                 .args = "",
-                .summary = "print the kubeconfig of the administrator and the users",
-                .help = "Certificates come from the state directory and are made there the first time. What is printed is secret.",
-                .options = "facts",
+                .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",
+                .help = "Certificates come from the state directory and are made there the first time. What is printed is secret. With --merge it goes into "
+                        "your "
+                        "own file instead: entries of this cluster are replaced, all others stay as they are, and the current context changes only when there "
+                        "is none or --use is given.",
+                .options = "facts merge kubeconfig use",
                 .run = cmd_kubeconfig },
+        { .name = "status",
+                .args = "",
+                .summary = "say how the cluster is: nodes, API, etcd, certificates, versions, drift",
+                .help = "Asks every machine, etcd and the API at once and changes nothing; a run that is under way is not disturbed. What cannot be reached is "
+                        "said "
+                        "so. The exit status is 0 when all is well and 7 when something is not.",
+                .options = "",
+                .run = cmd_status },
+        { .name = "ssh",
+                .args = "NODE [-- COMMAND...]",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "open a shell on a node, or run a command there",
+                .help = "Runs your own ssh with the node's address, user, key and host key filled in. The words of the command reach the node as they are "
+                        "given: slipway ssh w1 -- sh -c 'uptime; df -h'. The exit status is ssh's.",
+                .options = "",
+                .run = cmd_ssh },
+        { .name = "logs",
+                .args = "NODE [COMPONENT]",
+                .min_args = 1,
+                .max_args = 2,
+                .summary = "print what a component of a node says",
+                .help = "Without COMPONENT it lists those that the node runs: apiserver, controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
+                        "flanneld, haproxy, keepalived.",
+                .options = "follow lines",
+                .run = cmd_logs },
+        { .name = "token",
+                .args = "create|list|delete [ID]",
+                .arg_words = "create list delete",
+                .min_args = 1,
+                .max_args = 2,
+                .summary = "make, list or delete tokens with which machines join",
+                .help = "create prints the kubeadm join line for a machine that slipway does not keep; the token is good for --ttl. list shows the tokens "
+                        "without "
+                        "their secrets. delete takes a token's ID, the six characters before the dot.",
+                .options = "ttl",
+                .run = cmd_token },
         { .name = "schema",
                 .args = "",
                 .summary = "print the schema of cluster.yaml",

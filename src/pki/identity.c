@@ -236,6 +236,24 @@ int identity_open(const char *state, const struct cluster *c, time_t now, struct
         return r;
 }
 
+int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+{
+        *out = (struct identity){ .lock = -1, .now = now, .pki = pki_new(), .looking = true, .dir = path_join(*state ? state : ".", c->name) };
+        char *json CLEANUP(free_p) = in_dir(out, "identity.json");
+        if (access(json, F_OK) < 0) {
+                error_set(err, errno, EXIT_STATE, "there is no %s: the cluster was not made from here%s%s", json, errno == ENOENT ? "" : ": ",
+                        errno == ENOENT ? "" : strerror(errno));
+                return error_hint(err, "slipway up makes it; --state names another state directory");
+        }
+        int r = secrets_load(out, c->name, json, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++) {
+                r = authority_load(out->dir, ca, now, &out->ca[ca], err);
+                if (r == 0)
+                        r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
+        }
+        return r;
+}
+
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err)
 {
         const char *names[LEAF_COUNT] = { NULL };

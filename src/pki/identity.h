@@ -72,12 +72,21 @@ struct identity {
         struct leaf lb, dex;           /* NULL texts where not wanted */
         time_t now;
         bool created;    /* this run made it */
+        bool looking;    /* identity_look: nothing is written */
         struct pki *pki; /* of this room alone: prepared issuers, buffers */
 };
 
 /* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"), holding its lock until identity_release.
  * `now` is passed in so that tests own the clock. EXIT_STATE on a lock, damage or foreign owner; EXIT_CONFIG on an unfit own CA. */
 int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+/* The same for verbs that only ask: takes no lock (so it works beside a run that holds it) and writes nothing. -ENOENT when no run has made it yet, with
+ * out->dir set even then: it may be given to identity_release in any case. Leaves that would have to be issued are made in memory only. */
+int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+/* When the first of all certificates in the state expires, and which that is ("node w1: kubelet-client", malloc'd). -ENOENT, with nothing set, when there are
+ * none. */
+int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what, struct error *err);
+/* sha256:HEX over the cluster authority's public key, as kubeadm's --discovery-token-ca-cert-hash wants it; malloc'd. */
+char *identity_ca_hash(const struct identity *id, struct error *err);
 /* The leaves of one node, from its file or issued now (and written). Free with node_identity_release: 10,000 nodes are done one by one.
  * node->ip[0] must be set. */
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err);
@@ -98,5 +107,13 @@ struct kubeconfig {
 void kubeconfig_text(const struct kubeconfig *k, struct str *out);
 /* admin and every user as one file of several contexts, for the person at the keyboard: server is the cluster's endpoint. */
 int identity_kubeconfig(struct identity *id, const struct cluster *c, struct str *out, struct error *err);
+
+/* Lays `ours` (of identity_kubeconfig) onto the text of a person's own kubeconfig ("" for none; `name` is for sentences): entries of the same name are replaced
+ * where they stand, all others stay as and where they are. Users get their context's name, for every cluster has a kubernetes-admin. A context keeps what else the
+ * person wrote into it (a namespace). The current context changes when there is none, or with `use`; *current (malloc'd) is what it is then. */
+int kubeconfig_merge(const char *name, const char *theirs, const char *ours, bool use, struct str *out, char **current, struct error *err);
+
+/* A fresh bootstrap token's two halves. */
+void token_random(char id[7], char secret[17]);
 
 #endif

@@ -129,7 +129,7 @@ static void add_section(struct str *s, const char *name, const struct leaf *l)
 int leaf_file_write(struct leaf_file *f, struct identity *id, const char *const *names, const struct leaf *leaves, size_t n, struct error *err)
 {
         char line[DIGEST_LINE + 1];
-        if (f->intact && !f->issued && section_count(&f->text) == f->kept + 1)
+        if (id->looking || (f->intact && !f->issued && section_count(&f->text) == f->kept + 1))
                 return 0;
         str_truncate(&f->text, 0);
         str_reserve(&f->text, 16 << 10);

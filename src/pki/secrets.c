@@ -115,3 +115,10 @@ int secrets_load(struct identity *id, const char *cluster, const char *path, str
         json_decref(j);
         return r;
 }
+
+void token_random(char id[7], char secret[17])
+{
+        random_text(id, 6, LOWER DIGITS);
+        random_text(secret, 16, LOWER DIGITS);
+        id[6] = secret[16] = 0;
+}

@@ -1,0 +1,208 @@
+/* What was answered, as one object:
+ *
+ *   cluster, healthy, problems[]: sentences
+ *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift, drifted[], address, trouble
+ *   api: server, ready, version, trouble
+ *   etcd[]: node, healthy, leader, version, dbSize, trouble
+ *   certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
+ *   run: who holds the lock, null when nobody does */
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "cluster/status.h"
+#include "kube/wait.h"
+
+#define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
+
+static void problem(json_t *problems, const char *fmt, ...) PRINTF(2, 3);
+static void problem(json_t *problems, const char *fmt, ...)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&s, fmt, ap);
+        va_end(ap);
+        json_array_append_new(problems, json_string_nocheck(str_text(&s)));
+}
+
+static void set(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, value ? json_string_nocheck(value) : json_null()); }
+
+/* ---- nodes ---- */
+
+static json_t *roles_json(unsigned roles)
+{
+        static const struct {
+                unsigned role;
+                const char *name;
+        } names[] = { { ROLE_CONTROL_PLANE, "control-plane" }, { ROLE_ETCD, "etcd" }, { ROLE_WORKER, "worker" } };
+        json_t *list = json_array();
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (roles & names[i].role)
+                        json_array_append_new(list, json_string(names[i].name));
+        return list;
+}
+
+static const char *machine_word(const struct status_node *n)
+{
+        static const char *const words[] = { [MACHINE_ABSENT] = "absent", [MACHINE_STOPPED] = "stopped", [MACHINE_RUNNING] = "running" };
+        return n->trouble ? "unreachable" : words[n->member->machine->state];
+}
+
+static void node_problems(const struct status *st, const struct status_node *n, json_t *problems)
+{
+        const struct member *m = n->member;
+        const char *name = m->node->name, *why = condition_why(m->object, "Ready");
+        size_t drift = json_array_size(m->drift);
+        if (n->trouble)
+                problem(problems, "node %s: %s", name, n->trouble);
+        else if (m->machine->state != MACHINE_RUNNING)
+                problem(problems, "node %s: its machine is %s: slipway up %s it", name, machine_word(n),
+                        m->machine->state == MACHINE_STOPPED ? "starts" : "makes");
+        if (st->api_ready && m->node->pool->roles & ON_KUBE && !node_ready(m->object))
+                problem(problems, "node %s: %s%s", name, m->object ? "not Ready: " : "it has not registered",
+                        m->object ? (why ? why : "no reason is given") : "");
+        if (drift)
+                problem(problems, "node %s: %zu %s drifted from what was applied: slipway up mends it", name, drift, drift == 1 ? "entry" : "entries");
+}
+
+static json_t *node_json(const struct status *st, const struct status_node *n, json_t *problems)
+{
+        const struct member *m = n->member;
+        const json_t *info = json_object_get(json_object_get(m->object, "status"), "nodeInfo");
+        bool kube = m->node->pool->roles & ON_KUBE;
+        char text[IP_TEXT];
+        json_t *o = json_object();
+        set(o, "name", m->node->name);
+        json_object_set_new(o, "roles", roles_json(m->node->pool->roles));
+        set(o, "machine", machine_word(n));
+        json_object_set_new(o, "ready", !kube || !st->api_ready ? json_null() : json_boolean(node_ready(m->object)));
+        set(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
+        json_object_set_new(o, "drift", m->said ? json_integer((json_int_t)json_array_size(m->drift)) : json_null());
+        json_object_set_new(o, "drifted", m->drift ? json_incref(m->drift) : json_array());
+        set(o, "address", m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
+        set(o, "trouble", n->trouble);
+        node_problems(st, n, problems);
+        return o;
+}
+
+/* ---- API, etcd ---- */
+
+static json_t *api_json(const struct status *st, json_t *problems)
+{
+        const struct cluster *c = st->site->cluster;
+        const char *host = cluster_endpoint_host(c);
+        struct ip ip;
+        char *server CLEANUP(free_p) =
+                host && *host ? xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "https://[%s]:%ld" : "https://%s:%ld", host, cluster_endpoint_port(c)) : NULL;
+        const char *trouble = st->api_asked ? st->api_trouble : "the cluster has not been made";
+        json_t *o = json_object();
+        set(o, "server", server);
+        json_object_set_new(o, "ready", json_boolean(st->api_ready));
+        set(o, "version", st->api_version);
+        set(o, "trouble", trouble);
+        if (!st->api_ready)
+                problem(problems, "the API does not answer: %s", trouble ? trouble : "no reason is known");
+        return o;
+}
+
+static json_t *etcd_json(const struct status_node *n, json_t *problems)
+{
+        const json_t *status = json_object_get(n->etcd, "Status"), *header = json_object_get(status, "header");
+        const json_t *errors = json_object_get(status, "errors");
+        double leader = json_number_value(json_object_get(status, "leader")), self = json_number_value(json_object_get(header, "member_id"));
+        const char *trouble = n->etcd_trouble           ? n->etcd_trouble
+                              : !n->etcd                ? "its machine could not be asked"
+                              : json_array_size(errors) ? json_string_value(json_array_get(errors, 0))
+                              : leader <= 0             ? "there is no leader"
+                                                        : NULL;
+        json_t *o = json_object();
+        set(o, "node", n->member->node->name);
+        json_object_set_new(o, "healthy", json_boolean(!trouble));
+        json_object_set_new(o, "leader", json_boolean(leader > 0 && leader == self));
+        set(o, "version", json_string_value(json_object_get(status, "version")));
+        json_object_set_new(o, "dbSize", json_integer((json_int_t)json_number_value(json_object_get(status, "dbSize"))));
+        set(o, "trouble", trouble);
+        if (trouble)
+                problem(problems, "etcd on %s: %s", n->member->node->name, trouble);
+        return o;
+}
+
+/* ---- certificates, versions, the lock ---- */
+
+static json_t *certificates_json(const struct status *st, json_t *problems)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        char *what CLEANUP(free_p) = NULL, text[32];
+        time_t when;
+        struct tm tm;
+        if (!st->site->identity.prefix || identity_soonest(&st->site->identity, st->site->cluster, &when, &what, &err) < 0) {
+                if (err.message)
+                        problem(problems, "certificates: %s", err.message);
+                return json_null();
+        }
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&when, &tm));
+        if (when <= st->site->identity.now)
+                problem(problems, "the certificate of %s has expired: slipway up renews it", what);
+        json_t *o = json_object();
+        set(o, "expires", text);
+        json_object_set_new(o, "days", json_integer((when - st->site->identity.now) / 86400));
+        set(o, "what", what);
+        return o;
+}
+
+static json_t *versions_json(const struct status *st)
+{
+        char *wanted CLEANUP(free_p) = xasprintf("v%s", st->site->cluster->kubernetes.text);
+        size_t running = 0, nodes = 0;
+        for (size_t i = 0; i < st->site->count; i++) {
+                const struct member *m = st->nodes[i].member;
+                const char *version = json_string_value(json_object_get(json_object_get(json_object_get(m->object, "status"), "nodeInfo"), "kubeletVersion"));
+                nodes += m->node->pool->roles & ON_KUBE ? 1 : 0;
+                running += version && streq(version, wanted);
+        }
+        return json_pack("{s:s, s:I, s:I}", "wanted", wanted, "running", (json_int_t)running, "nodes", (json_int_t)nodes);
+}
+
+/* Who holds the state's lock. The kernel's list is read, for to try the lock would keep a run that begins just now from getting it. */
+static json_t *run_json(const struct status *st)
+{
+        struct error ignored CLEANUP(error_release) = { 0 };
+        struct str holder CLEANUP(str_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(st->site->identity.dir, "lock"), *line CLEANUP(free_p) = NULL;
+        FILE *f CLEANUP(fclose_p) = fopen("/proc/locks", "re");
+        struct stat file;
+        size_t cap = 0;
+        bool held = false;
+        if (!f || stat(path, &file) < 0)
+                return json_null();
+        char *inode CLEANUP(free_p) = xasprintf(":%ju ", (uintmax_t)file.st_ino);
+        while (!held && getline(&line, &cap, f) > 0)
+                held = strstr(line, "FLOCK") && strstr(line, inode);
+        if (!held || file_read(path, 1024, &holder, &ignored) < 0)
+                return json_null();
+        return json_stringn_nocheck(str_text(&holder), strcspn(str_text(&holder), "\n"));
+}
+
+json_t *status_json(const struct status *st, bool *healthy)
+{
+        json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(), *o = json_object();
+        json_t *api = api_json(st, problems);
+        for (size_t i = 0; i < st->site->count; i++) {
+                json_array_append_new(nodes, node_json(st, &st->nodes[i], problems));
+                if (st->nodes[i].member->node->pool->roles & ROLE_ETCD)
+                        json_array_append_new(etcd, etcd_json(&st->nodes[i], problems));
+        }
+        json_t *certificates = certificates_json(st, problems);
+        *healthy = !json_array_size(problems);
+        set(o, "cluster", st->site->cluster->name);
+        json_object_set_new(o, "healthy", json_boolean(*healthy));
+        json_object_set_new(o, "problems", problems);
+        json_object_set_new(o, "nodes", nodes);
+        json_object_set_new(o, "api", api);
+        json_object_set_new(o, "etcd", etcd);
+        json_object_set_new(o, "certificates", certificates);
+        json_object_set_new(o, "kubernetes", versions_json(st));
+        json_object_set_new(o, "run", run_json(st));
+        return o;
+}

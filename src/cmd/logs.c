@@ -1,0 +1,126 @@
+/* logs: what a component of a node says, wherever it says it: a unit to systemd's journal, a static pod to the kubelet's files. */
+#include "cmd/reach.h"
+
+#define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
+
+static bool containerd(const struct cluster *c) { return c->runtime.kind == RUNTIME_CONTAINERD; }
+static bool crio(const struct cluster *c) { return c->runtime.kind == RUNTIME_CRIO; }
+static bool proxied(const struct cluster *c) { return c->network.proxy_mode != PROXY_NONE; }
+static bool flannel(const struct cluster *c) { return c->network.fabric.kind == FABRIC_FLANNEL; }
+static bool vip(const struct cluster *c) { return c->api.vip; }
+
+static const struct component_row {
+        const char *name;
+        const char *also;  /* another name people use, or NULL */
+        const char *unit;  /* of systemd, or NULL */
+        const char *pod;   /* static pod, or NULL; where both are given the node's OS decides */
+        const char *inner; /* the pod's container */
+        unsigned roles;
+        bool (*wanted)(const struct cluster *c); /* NULL: always */
+} components[] = {
+        { "apiserver", "kube-apiserver", NULL, "kube-apiserver", "kube-apiserver", ROLE_CONTROL_PLANE, NULL },
+        { "controller-manager", "kube-controller-manager", NULL, "kube-controller-manager", "kube-controller-manager", ROLE_CONTROL_PLANE, NULL },
+        { "scheduler", "kube-scheduler", NULL, "kube-scheduler", "kube-scheduler", ROLE_CONTROL_PLANE, NULL },
+        { "etcd", NULL, "etcd.service", NULL, NULL, ROLE_ETCD, NULL },
+        { "kubelet", NULL, "kubelet.service", NULL, NULL, ON_KUBE, NULL },
+        { "containerd", NULL, "containerd.service", NULL, NULL, ON_KUBE, containerd },
+        { "crio", "cri-o", "crio.service", NULL, NULL, ON_KUBE, crio },
+        { "kube-proxy", "proxy", "kube-proxy.service", NULL, NULL, ON_KUBE, proxied },
+        { "flanneld", "flannel", "flanneld.service", NULL, NULL, ON_KUBE, flannel },
+        { "haproxy", "slipway-haproxy", "slipway-haproxy.service", "slipway-haproxy", "haproxy", ON_KUBE, NULL },
+        { "keepalived", "slipway-keepalived", "slipway-keepalived.service", "slipway-keepalived", "keepalived", ROLE_CONTROL_PLANE, vip },
+};
+
+static bool runs_on(const struct component_row *row, const struct member *m)
+{
+        return row->roles & m->node->pool->roles && (!row->wanted || row->wanted(m->site->cluster));
+}
+
+static void list_components(const struct member *m, struct str *out, const char *between)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(components); i++)
+                if (runs_on(&components[i], m))
+                        str_addf(out, "%s%s", n++ ? between : "", components[i].name);
+}
+
+static const struct component_row *find_component(const struct member *m, const char *name, struct error *err)
+{
+        const char *names[2 * ARRAY_SIZE(components)];
+        size_t n = 0;
+        struct str all CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < ARRAY_SIZE(components); i++) {
+                const struct component_row *row = &components[i];
+                bool is = streq(row->name, name) || (row->also && streq(row->also, name));
+                if (is && runs_on(row, m))
+                        return row;
+                if (runs_on(row, m)) {
+                        names[n++] = row->name;
+                        if (row->also)
+                                names[n++] = row->also;
+                }
+        }
+        list_components(m, &all, ", ");
+        const char *near = nearest(name, names, n);
+        error_set(err, EINVAL, EXIT_USAGE, "node %s runs no component '%s'", m->node->name, name);
+        if (near)
+                error_hint(err, "did you mean %s? it runs: %s", near, str_text(&all));
+        else
+                error_hint(err, "it runs: %s", str_text(&all));
+        return NULL;
+}
+
+/* What runs on the node, as root. A container's lines come without the runtime's own time and stream in front, which the component writes itself. */
+static const char *script(const struct component_row *row, const char *lines, bool follow, struct arena *a)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        const char *journal = arena_printf(a, "exec journalctl --no-pager -u %s -n %s%s", row->unit ? row->unit : "", lines, follow ? " -f" : "");
+        if (row->unit && row->pod)
+                str_addf(&s, "if systemctl cat %s >/dev/null 2>&1; then %s; fi; ", row->unit, journal);
+        else if (row->unit)
+                str_add(&s, journal);
+        if (row->pod)
+                str_addf(&s,
+                        "f=$(ls -t /var/log/pods/kube-system_%s-*/%s/*.log 2>/dev/null | head -n 1); "
+                        "if test -z \"$f\"; then echo \"%s has not run on this node yet\" >&2; exit 1; fi; "
+                        "tail -n %s%s \"$f\" | sed -u \"s/^[^ ]* std[a-z]* [FP] //\"",
+                        row->pod, row->inner, row->name, lines, follow ? " -F" : "");
+        return arena_strdup(a, str_text(&s));
+}
+
+static const char **remote_words(const struct link_target *t, const char *text, struct arena *a)
+{
+        const char **v = arena_array(a, const char *, 8);
+        size_t n = 0;
+        if (t->sudo) {
+                v[n++] = "sudo";
+                v[n++] = "-n";
+        }
+        v[n++] = "sh";
+        v[n++] = "-c";
+        v[n++] = text;
+        return v;
+}
+
+int cmd_logs(const struct options *o, struct error *err)
+{
+        struct reach r CLEANUP(reach_release) = { 0 };
+        const char *lines = o->lines ? o->lines : "100";
+        if (!*lines || strspn(lines, "0123456789") != strlen(lines) || strlen(lines) > 9)
+                return error_set(err, EINVAL, EXIT_USAGE, "--lines: '%s' is not a number of lines", lines);
+        int e = reach_open(&r, o, err);
+        struct member *m = e < 0 ? NULL : reach_member(&r, o->args.v[0], err);
+        if (!m)
+                return e < 0 ? e : -err->code;
+        if (o->args.n < 2) {
+                struct str all CLEANUP(str_release) = { 0 };
+                list_components(m, &all, "\n");
+                printf("%s\n", str_text(&all));
+                return EXIT_OK;
+        }
+        const struct component_row *row = find_component(m, o->args.v[1], err);
+        if (!row)
+                return -err->code;
+        const struct link_target *t = &m->machine->target;
+        return reach_exec(link_argv(t, remote_words(t, script(row, lines, o->follow, &r.arena), &r.arena), &r.arena), err);
+}

@@ -1,0 +1,68 @@
+#include <event2/event.h>
+#include <signal.h>
+
+#include "cmd/reach.h"
+
+int reach_open(struct reach *r, const struct options *o, struct error *err)
+{
+        int e = cmd_load(o, &r->arena, &r->cluster, err);
+        if (e < 0)
+                return e;
+        r->base = event_base_new();
+        r->opened = true;
+        return site_look(&r->site, r->base, &r->arena, r->cluster, o->state ? o->state : ".slipway", err);
+}
+
+void reach_release(struct reach *r)
+{
+        if (r->opened)
+                site_release(&r->site);
+        if (r->base)
+                event_base_free(r->base);
+        arena_release(&r->arena);
+}
+
+static int no_node(struct reach *r, const char *name, struct error *err)
+{
+        struct site *s = &r->site;
+        const char **names = arena_array(&r->arena, const char *, s->count + 1);
+        struct str all CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < s->count; i++) {
+                names[i] = s->members[i].node->name;
+                if (i < 20)
+                        str_addf(&all, "%s%s", i ? ", " : "", names[i]);
+        }
+        if (s->count > 20)
+                str_addf(&all, " and %zu more", s->count - 20);
+        const char *near = nearest(name, names, s->count);
+        error_set(err, EINVAL, EXIT_USAGE, "cluster %s has no node '%s'", r->cluster->name, name);
+        return near ? error_hint(err, "did you mean %s?", near) : error_hint(err, "it has: %s", str_text(&all));
+}
+
+struct member *reach_member(struct reach *r, const char *name, struct error *err)
+{
+        struct member *m = site_member(&r->site, name);
+        if (!m) {
+                no_node(r, name, err);
+                return NULL;
+        }
+        if (m->machine->state == MACHINE_RUNNING && m->machine->target.host)
+                return m;
+        error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "node %s: its machine %s", name,
+                m->machine->state == MACHINE_STOPPED  ? "is stopped"
+                : m->machine->state == MACHINE_ABSENT ? "has not been made"
+                                                      : "has no address yet");
+        error_hint(err, m->machine->state == MACHINE_STOPPED ? "slipway up starts it" : "slipway up makes it");
+        return NULL;
+}
+
+int reach_exec(const char *const *argv, struct error *err)
+{
+        signal(SIGPIPE, SIG_DFL); /* ours is ignored, and a child would inherit that */
+        fflush(stdout);
+        execvp(argv[0], (char *const *)argv);
+        int code = errno;
+        signal(SIGPIPE, SIG_IGN);
+        error_set(err, code, EXIT_INTERNAL, "cannot run %s: %s", argv[0], strerror(code));
+        return code == ENOENT ? error_hint(err, "on Debian: apt-get install openssh-client") : -code;
+}

@@ -1,0 +1,24 @@
+/* Between the verbs that ask a cluster something: the site without a lock, a node by its name, the user's ssh. */
+#ifndef SLIPWAY_REACH_H
+#define SLIPWAY_REACH_H
+
+#include "cluster/site.h"
+#include "cmd/cmd.h"
+
+/* Starts zeroed: struct reach r CLEANUP(reach_release) = { 0 }; */
+struct reach {
+        struct arena arena;
+        struct event_base *base;
+        struct cluster *cluster;
+        struct site site;
+        bool opened;
+};
+
+int reach_open(struct reach *r, const struct options *o, struct error *err);
+void reach_release(struct reach *r);
+/* The node of that name, whose machine can be reached; else a sentence, with "did you mean". */
+struct member *reach_member(struct reach *r, const char *name, struct error *err);
+/* Becomes the program: returns only when it cannot be started. */
+int reach_exec(const char *const *argv, struct error *err);
+
+#endif

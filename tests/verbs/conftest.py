@@ -1,0 +1,69 @@
+"""One small real cluster for all verbs that ask a cluster something."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
+CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
+CLUSTER = """\
+apiVersion: slipway.dev/v1alpha1
+kind: Cluster
+metadata: {name: verbs}
+spec:
+  kubernetes: 1.36.3
+  provider: {local: {network: 10.122.0.0/24}}
+  pools:
+    - {name: control, roles: [control-plane, etcd], count: 1}
+    - {name: worker, count: 1}
+"""
+
+
+class Site:
+    """A directory with a cluster.yaml, and slipway in it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.program = SLIPWAY
+        self.state = path / ".slipway" / "verbs"
+
+    def __call__(self, *args, ok=True, env=None):
+        r = subprocess.run([SLIPWAY, *args], cwd=self.path, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=dict(os.environ, **(env or {})))
+        assert not ok or r.returncode == 0, f"{args}: {r.returncode}\n{r.stdout}{r.stderr}"
+        return r
+
+    def tool(self, name, *args):
+        """An upstream program with this cluster's kubeconfig."""
+        kubeconfig = self.path / "kubeconfig"
+        kubeconfig.write_text(self("kubeconfig").stdout)
+        r = subprocess.run([CACHE / "artifacts" / "kubernetes-1.36.3" / name, "--kubeconfig", kubeconfig, *args], capture_output=True, text=True)
+        assert r.returncode == 0, r.stderr
+        return r.stdout
+
+
+@pytest.fixture
+def paper(tmp_path):
+    """A cluster that was never made."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    return Site(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    if os.geteuid() != 0:
+        pytest.skip("machines on this computer need root")
+    site = Site(Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-verbs")
+    if site.path.exists():  # a run before this one was killed
+        site("down", ok=False)
+        shutil.rmtree(site.path)
+    site.path.mkdir(parents=True)
+    (site.path / "cluster.yaml").write_text(CLUSTER)
+    try:
+        site("up")
+        yield site
+    finally:
+        site("down", ok=False)
+        shutil.rmtree(site.path)
