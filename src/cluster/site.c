@@ -68,6 +68,8 @@ void site_release(struct site *s)
         fetch_free(s->fetch);
         if (s->dns_timer)
                 event_free(s->dns_timer);
+        if (s->verify_timer)
+                event_free(s->verify_timer);
         for (size_t i = 0; s->members && i < s->count; i++)
                 member_release(&s->members[i]);
         run_release(&s->run);
