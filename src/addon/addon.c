@@ -134,3 +134,15 @@ void addon_dns(const struct cluster *c, struct str *out)
         template_render("coredns.yaml", v, out);
         json_decref(v);
 }
+
+void addon_verify(const struct cluster *c, const char *service, struct str *out)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct catalogue catalogue;
+        json_t *v = json_object();
+        catalogue_for(&a, &c->kubernetes, &catalogue);
+        set(v, "image", catalogue.images[IMG_PROBE].name);
+        set(v, "service", service);
+        template_render("verify.yaml", v, out);
+        json_decref(v);
+}

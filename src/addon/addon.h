@@ -9,5 +9,7 @@ int addon_bootstrap(const struct cluster *c, const struct identity *id, const ch
 /* Empty unless the fabric is flannel. */
 void addon_fabric(const struct cluster *c, struct str *out);
 void addon_dns(const struct cluster *c, struct str *out);
+/* The namespace slipway-verify: a probe on every node behind a service of that name. */
+void addon_verify(const struct cluster *c, const char *service, struct str *out);
 
 #endif

@@ -228,7 +228,7 @@ struct child *units_show(struct agent *a, const struct words *names);
 void units_read(const struct str *text, struct unit_state *out, size_t n);
 bool unit_as_wanted(const struct unit_state *u, unsigned flags);
 
-/* check.c, apply.c */
+/* look.c, apply.c */
 bool agent_own(struct agent *a, struct error *err);
 void spec_check(struct agent *a); /* what each entry would become */
 void spec_needs(struct agent *a); /* the blobs that are missing, and READY */
@@ -251,5 +251,8 @@ void facts_ports(struct str *out);
 
 /* pause.c */
 int pause_main(void);
+
+/* check.c */
+int probe_main(int argc, char **argv);
 
 #endif

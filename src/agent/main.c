@@ -159,6 +159,8 @@ int main(int argc, char **argv)
         bool facts = false;
         if (argc > 0 && has_suffix(argv[0], "pause"))
                 return pause_main();
+        if (argc > 0 && has_suffix(argv[0], "probe"))
+                return probe_main(argc, argv);
         fill_descriptors();
         for (int i = 1; i < argc; i++)
                 if (streq(argv[i], "--root") && i + 1 < argc && *argv[i + 1] == '/')

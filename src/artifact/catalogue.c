@@ -58,6 +58,7 @@ static void set_images(struct arena *a, struct image *out, const struct row *r, 
                 [IMG_PAUSE] = { "registry.k8s.io/pause:", r->pause },
                 [IMG_HAPROXY] = { "docker.io/library/haproxy:", r->haproxy },
                 [IMG_KEEPALIVED] = { "docker.io/osixia/keepalived:", r->keepalived },
+                [IMG_PROBE] = { PROBE_IMAGE, SLIPWAY_VERSION },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

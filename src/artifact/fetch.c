@@ -5,6 +5,7 @@
 
 #include "artifact/fetch_impl.h"
 #include "base/file.h"
+#include "base/sha256.h"
 
 #define WAIT_MS 500 /* between looks at a lock that another run holds */
 
@@ -120,7 +121,8 @@ static void item_set(struct fetch *f, struct want *w, const struct lock_entry *e
         item->path = blob_path(f->cache, e->digest);
         item->source = how;
         w->done = true;
-        locked_put(&f->lock, w->key, e);
+        if (!w->own)
+                locked_put(&f->lock, w->key, e);
 }
 
 static bool may_come_from(const struct want *w, const char *source)
@@ -162,6 +164,16 @@ static bool ask_cache(struct fetch *f)
         return all;
 }
 
+/* What is made of this program is remembered by the program's digest: another agent makes another image of the same name. */
+static void want_own(struct fetch *f, struct want *w)
+{
+        char digest[65] = "";
+        sha256_hex(f->request.agent ? f->request.agent : "", f->request.agent_len, digest);
+        char *key CLEANUP(free_p) = w->key;
+        w->key = xasprintf("%s of %.16s", key, digest);
+        w->own = true;
+}
+
 static void wants_make(struct fetch *f)
 {
         f->wants = xcalloc(f->request.count + 1, sizeof(*f->wants));
@@ -170,7 +182,9 @@ static void wants_make(struct fetch *f)
                 struct lock_entry e;
                 w->item = &f->request.items[i];
                 w->key = item_key(w->item, f->request.arch);
-                bool pinned = f->lock_path && locked_get(&f->lock, w->key, &e);
+                if (w->item->image && has_prefix(w->item->name, PROBE_IMAGE))
+                        want_own(f, w);
+                bool pinned = !w->own && f->lock_path && locked_get(&f->lock, w->key, &e);
                 if (pinned)
                         memcpy(w->pinned, e.digest, sizeof(w->pinned));
                 sources_order(f, w, pinned ? e.source : NULL);

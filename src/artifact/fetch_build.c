@@ -73,11 +73,11 @@ static int make_blob(struct build *b, const struct item *item, struct made *out,
                 return streq(file, "*") ? pack_set(f->cache, b->from, stop, out->digest, &out->size, err)
                                         : blob_copy(f->cache, path, stop, out->digest, &out->size, err);
         }
-        bool pause = streq(b->recipe->name, "pause");
-        if (!pause)
+        bool agent = b->recipe->agent;
+        if (!agent)
                 image_words(item->name, &word, &version);
-        const struct image_origin *o = image_origin_of(pause ? "pause" : word);
-        char *path CLEANUP(free_p) = pause ? NULL : path_join(b->from, o->file);
+        const struct image_origin *o = image_origin_of(agent ? b->recipe->name : word);
+        char *path CLEANUP(free_p) = agent ? NULL : path_join(b->from, o->file);
         struct pack_image image = { .reference = item->name, .arch = f->request.arch, .path = o->path, .user = o->user, .file = path };
         image.data = f->request.agent;
         image.len = f->request.agent_len;
@@ -423,10 +423,10 @@ static void build_start(struct job *j)
         const char *space = strchr(j->key, ' ');
         char *name CLEANUP(free_p) = xstrndup(j->key, (size_t)(space - j->key));
         *b = (struct build){ .job = j, .recipe = recipe_of(name), .version = xstrdup(space + 1), .log = -1, .how = "build" };
-        if (streq(name, "pause") && !j->fetch->request.agent) {
-                error_set(&err, ENOTSUP, EXIT_INTERNAL, "this program has no agent to make the pause image of");
+        if (b->recipe->agent && !j->fetch->request.agent) {
+                error_set(&err, ENOTSUP, EXIT_INTERNAL, "this program has no agent to make the %s image of", name);
                 build_fail(b, &err);
-        } else if (streq(name, "pause") || (b->from = recipe_dir(j->fetch, name, b->version))) {
+        } else if (b->recipe->agent || (b->from = recipe_dir(j->fetch, name, b->version))) {
                 pack_start(b);
         } else if (!b->recipe->packages[0]) {
                 take_own(b, "it is not written in Go");

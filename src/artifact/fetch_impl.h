@@ -21,6 +21,7 @@ struct want {
         char pinned[65]; /* the digest the lock demands, or "" */
         enum source order[SOURCE_COUNT];
         size_t sources, at;
+        bool own; /* made of this very program: nothing pins it, and another program's is not it */
         bool done;
         struct str tried; /* why each source failed */
 };

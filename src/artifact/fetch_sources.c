@@ -43,8 +43,8 @@ void sources_order(struct fetch *f, struct want *w, const char *preferred)
         static const enum source only[] = {
                 [ARTIFACT_BUNDLE] = FROM_BUNDLE, [ARTIFACT_MIRROR] = FROM_MIRROR, [ARTIFACT_UPSTREAM] = FROM_UPSTREAM, [ARTIFACT_BUILD] = FROM_BUILD
         };
-        if (c->artifacts.source != ARTIFACT_AUTO) {
-                order_add(w, only[c->artifacts.source]);
+        if (w->own || c->artifacts.source != ARTIFACT_AUTO) {
+                order_add(w, w->own ? FROM_BUILD : only[c->artifacts.source]);
                 return;
         }
         bool mirror = w->item->image ? registry_mirror(c, w->item->name) : c->artifacts.mirror;

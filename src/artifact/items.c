@@ -44,6 +44,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_PAUSE] = ON_KUBE,
         [IMG_HAPROXY] = ON_KUBE | WITHOUT_PACKAGES,
         [IMG_KEEPALIVED] = ON_CONTROL_PLANE | WITH_VIP | WITHOUT_PACKAGES,
+        [IMG_PROBE] = ON_KUBE,
 };
 
 /* Everything that some node is or has. */

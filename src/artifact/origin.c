@@ -63,7 +63,8 @@ static const struct recipe recipes[] = {
           "seccomp,netgo,osusergo", .cgo = true, .library = "libseccomp", .own = true },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
-        { "pause" },               /* the agent, under another name */
+        { "pause", .agent = true }, /* the agent, under another name */
+        { "probe", .agent = true },
 };
 
 static const struct image_origin images[] = {
@@ -72,6 +73,7 @@ static const struct image_origin images[] = {
         { "kube-scheduler",          "kubernetes", "kube-scheduler",          "/usr/local/bin/kube-scheduler",          NULL },
         { "coredns",                 "coredns",    "coredns",                 "/coredns",                               NULL },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
+        { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },
 };
 /* clang-format on */
 

@@ -23,6 +23,7 @@ struct recipe {
         bool cgo;            /* a C compiler is needed; linked statically */
         const char *library; /* pkg-config must know it, or it is not built */
         bool own;            /* this computer's own program will do where it cannot be built */
+        bool agent;          /* it is the agent under another name: nothing is built */
 };
 
 /* An image with one static program in it. */

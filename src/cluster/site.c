@@ -64,7 +64,7 @@ int member_render(struct member *m, struct error *err)
         if (m->rendered)
                 return 0;
         int r = facts_from_agent(m->said, m->node, s->arena, &m->facts, err);
-        if (r == 0)
+        if (r == 0 && !m->leaves.leaf[LEAF_SUPER_ADMIN].cert) /* the step "API" may have been first */
                 r = identity_node(&s->identity, s->cluster, m->node, &m->leaves, err);
         struct spec_input in = { .cluster = s->cluster, .identity = &s->identity, .leaves = &m->leaves, .node = m->node, .facts = &m->facts };
         if (r == 0)
@@ -91,8 +91,11 @@ void site_release(struct site *s)
 {
         kube_free(s->kube);
         fetch_free(s->fetch);
+        items_free(s->items, s->item_count);
         if (s->dns_timer)
                 event_free(s->dns_timer);
+        if (s->verify_timer)
+                event_free(s->verify_timer);
         for (size_t i = 0; s->members && i < s->count; i++)
                 member_release(&s->members[i]);
         run_release(&s->run);

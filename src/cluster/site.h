@@ -45,7 +45,7 @@ struct site {
         struct kube *kube;
         struct kube_call *watch, *wait;
         struct step *dns;
-        struct event *dns_timer;
+        struct event *dns_timer, *verify_timer;
         struct run run;
 };
 
@@ -71,6 +71,7 @@ void step_api(struct step *s);        /* arg: site */
 void step_objects(struct step *s);    /* arg: site */
 void step_node_ready(struct step *s); /* arg: member */
 void step_dns(struct step *s);        /* arg: site */
+void step_verify(struct step *s);     /* arg: site */
 void step_destroy(struct step *s);    /* arg: member */
 
 /* ---- operations: what to do, as steps ---- */

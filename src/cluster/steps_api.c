@@ -128,6 +128,8 @@ static void look(struct member *m)
                 return;
         if (!m->object)
                 step_doing(s, -1, "waiting for the kubelet");
+        else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
+                step_done(s, NULL); /* registered: it becomes Ready when somebody brings a fabric */
         else if (!node_ready(m->object))
                 step_doing(s, -1, "registered, not Ready yet");
         else if (!fabric_up(m))
@@ -190,6 +192,10 @@ static void ask_dns(evutil_socket_t fd, short what, void *arg)
 void step_dns(struct step *s)
 {
         struct site *site = s->arg;
+        if (site->cluster->network.fabric.kind == FABRIC_NONE) { /* its pods wait for the fabric */
+                step_kept(s);
+                return;
+        }
         site->dns_timer = event_new(site->base, -1, 0, ask_dns, s);
         ask_dns(-1, 0, s);
 }

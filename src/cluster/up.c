@@ -11,6 +11,7 @@ void up_steps(struct site *s)
         struct step *api = run_step(r, "API", NULL, step_api, s);
         struct step *objects = run_step(r, "objects", NULL, step_objects, s);
         struct step *dns = run_step(r, "DNS", NULL, step_dns, s);
+        struct step *verify = run_step(r, "verify", NULL, step_verify, s);
         step_after(preflight, artifacts);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
@@ -21,6 +22,7 @@ void up_steps(struct site *s)
                 step_after(preflight, m->connect);
                 m->apply = run_step(r, "apply", m->node->name, step_apply, m);
                 step_after(m->apply, preflight);
+                step_after(verify, m->apply);
                 if (m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)) {
                         m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
                         step_after(m->ready, api);
@@ -30,6 +32,7 @@ void up_steps(struct site *s)
         step_after(api, preflight); /* it is asked for while the nodes are still being applied */
         step_after(objects, api);
         step_after(dns, objects);
+        step_after(verify, dns);
 }
 
 void down_steps(struct site *s)

@@ -81,6 +81,7 @@ static const struct {
         unsigned need;
 } images[] = {
         { IMG_PAUSE, ON_KUBE },
+        { IMG_PROBE, ON_KUBE },
         { IMG_HAPROXY, ON_KUBE | WITH_STATIC_BALANCERS },
         { IMG_KEEPALIVED, ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS },
         { IMG_APISERVER, ON_CONTROL_PLANE },

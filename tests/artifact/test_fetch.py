@@ -591,6 +591,26 @@ def test_images_that_were_built(straw, tmp_path):
     assert {n: i["digest"] for n, i in again.items()} == {n: i["digest"] for n, i in items.items()}
 
 
+def test_our_own_image_is_of_this_program(straw, tmp_path):
+    """Wherever the rest comes from; neither a lock nor a cache gives the image of another program."""
+    name, digests = "slipway.dev/probe:0.1.0", []
+    for content in (noise(5000), noise(6000)):
+        agent = tmp_path / "agent"
+        agent.write_bytes(content)
+        for source in ("bundle", "upstream", "auto", "build"):
+            item = straw.run("-s", source, "-p", agent, f"image:{name}")[name]
+            digests.append(item["digest"])
+            assert inspect(item["path"], "--config")["config"]["Entrypoint"] == ["/probe"]
+            with tarfile.open(item["path"]) as outer:
+                layer = outer.extractfile(json.load(outer.extractfile("manifest.json"))[0]["Layers"][0]).read()
+            with tarfile.open(fileobj=io.BytesIO(layer), mode="r:") as t:
+                assert t.extractfile("probe").read() == content
+    assert len(set(digests[:4])) == 1 and len(set(digests[4:])) == 1 and digests[0] != digests[4]
+    assert not straw.lock.exists() or "probe" not in straw.lock.read_text()
+    straw.run("-s", "build", f"image:{name}", status=1)
+    assert "this program has no agent to make the probe image of" in straw.error()
+
+
 def test_images_that_cannot_be_built(straw):
     straw.run("-s", "build", "image:registry.k8s.io/pause:3.10.2", status=1)
     assert "this program has no agent to make the pause image of" in straw.error()

@@ -25,6 +25,7 @@ spec:
     - {name: control, roles: [control-plane, etcd], count: 1, labels: {example.net/kind: control}}
     - {name: worker, count: 1, taints: ["example.net/only=yes:PreferNoSchedule"]}
 """
+WORKER = "10.119.0.40"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 
 
@@ -36,6 +37,21 @@ def kubectl(*args):
     r = subprocess.run([KUBECTL, "--kubeconfig", WORK / "kubeconfig", *args], capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
     return r.stdout
+
+
+def on_worker(command):
+    ssh = WORK / ".slipway" / "up"
+    subprocess.run(["ssh", "-i", ssh / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={ssh / 'known_hosts'}", "-o", "BatchMode=yes", f"root@{WORKER}", command],
+                   check=True, capture_output=True, text=True)
+
+
+def probes_are_gone():
+    """The API has the order when up ends; the namespace goes when its pods have."""
+    for _ in range(150):
+        if "slipway-verify" not in kubectl("get", "namespaces", "-o", "name"):
+            return True
+        time.sleep(0.2)
+    return False
 
 
 def computer():
@@ -73,7 +89,9 @@ def test_killed_in_the_middle(before):
     assert r.returncode == 0, r.stderr
     assert "going on: 'up'" in r.stderr and "stopped in: " in r.stderr, r.stderr
     assert "up is up: 2 nodes" in r.stdout
+    assert "verify: done in" in r.stderr, r.stderr
     (WORK / "kubeconfig").write_text(slipway("kubeconfig").stdout)
+    assert probes_are_gone()
 
 
 def test_every_node_is_ready(before):
@@ -104,7 +122,43 @@ def test_a_second_run_changes_nothing(before):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
     assert r.stderr.count("apply: so already") == 2 and "going on" not in r.stderr, r.stderr
-    assert "control-1: machine: so already" in r.stderr
+    assert "control-1: machine: so already" in r.stderr and "verify: so already" in r.stderr
+
+
+def test_verify_sees_a_broken_fabric(before):
+    """All nodes are Ready, and no pod reaches a pod of another node."""
+    on_worker("iptables -I INPUT -p udp --dport 8472 -j DROP")
+    try:
+        kubectl("-n", "kube-system", "delete", "configmap", "slipway-verified")
+        r = slipway("up")
+        assert r.returncode == 7, r.stderr
+        for a, b in (("control-1", "worker-1"), ("worker-1", "control-1")):
+            assert f"from a pod on {a} to the pod on {b} (10.244." in r.stderr, r.stderr
+        assert "UDP port 8472" in r.stderr and "is up" not in r.stdout
+        assert slipway("up").returncode == 7, "it is verified again until it works"
+        assert probes_are_gone()
+    finally:
+        on_worker("iptables -D INPUT -p udp --dport 8472 -j DROP")
+    r = slipway("up")
+    assert r.returncode == 0 and "verify: done in" in r.stderr, r.stderr
+    assert "verify: so already" in slipway("up").stderr
+
+
+def test_verify_after_it_was_killed(before):
+    """kill -9 while the probes run: the next run removes them and verifies."""
+    kubectl("-n", "kube-system", "delete", "configmap", "slipway-verified")
+    assert probes_are_gone()
+    proc = subprocess.Popen([SLIPWAY, "up"], cwd=WORK, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    for _ in range(500):
+        if "daemonset" in kubectl("-n", "slipway-verify", "get", "daemonsets", "-o", "name"):
+            break
+        time.sleep(0.05)
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    assert "slipway-verify" in kubectl("get", "namespaces", "-o", "name")
+    r = slipway("up")
+    assert r.returncode == 0 and "verify: done in" in r.stderr, r.stderr
+    assert probes_are_gone()
 
 
 def test_two_runs_at_once(before):

@@ -43,6 +43,7 @@ static void newest(void **state)
         assert_true(catalogue_for(&a, &v, &c));
         assert_string_equal(c.images[IMG_APISERVER].name, "registry.k8s.io/kube-apiserver:v1.36.3");
         assert_string_equal(c.images[IMG_PAUSE].name, "registry.k8s.io/pause:3.10.2");
+        assert_string_equal(c.images[IMG_PROBE].name, PROBE_IMAGE SLIPWAY_VERSION);
         assert_string_equal(c.images[IMG_COREDNS].name, "registry.k8s.io/coredns/coredns:v1.14.6");
         assert_string_equal(c.artifacts[ART_ETCD].version, "3.6.16");
         assert_string_equal(c.artifacts[ART_CONTAINERD].version, "2.4.2");

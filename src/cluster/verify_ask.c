@@ -1,0 +1,190 @@
+/* What the probes ask, and what their answers mean. kubectl on a control-plane node runs them: so exec and logs, which go from the API server to every
+ * kubelet, are looked at on the way. */
+#include "cluster/verify.h"
+
+#define AT_ONCE     8    /* kubectl is not small */
+#define OTHERS      16   /* that each node's probe asks: in a large cluster not everybody, but everybody is asked */
+#define ASK_SECONDS "10" /* rules of kube-proxy may come a moment after the pods */
+#define OUTPUT_MAX  (64 << 10)
+
+/* kubectl must not leave its cache in the home of root. */
+#define KUBECTL_OPTIONS "--kubeconfig=/etc/kubernetes/admin.conf", "--cache-dir=/var/lib/slipway/kubectl", "-n", VERIFY_NAMESPACE
+
+static void next(struct verify *v);
+
+static const char *kubectl_of(const struct member *m)
+{
+        const struct spec_entry *e = m->rendered ? nodespec_find(&m->spec, SPEC_ARTIFACT, "kubectl") : NULL;
+        return e && e->path ? e->path : "kubectl";
+}
+
+static const char *name_of(const struct probe *p) { return p->member->node->name; }
+
+/* ---- what to ask ---- */
+
+static void add(struct probe *p, enum target_kind kind, const struct probe *to, const char *scheme, const char *host, const char *rest)
+{
+        bool six = strchr(host, ':') != NULL;
+        char *bare CLEANUP(free_p) = six ? xasprintf("[%s]", host) : xstrdup(host);
+        p->urls[p->count] = arena_printf(p->verify->site->arena, "%s%s%s", scheme, bare, rest);
+        p->targets[p->count++] = (struct target){ kind, to };
+}
+
+static void targets_make(struct probe *p)
+{
+        struct verify *v = p->verify;
+        struct arena *a = v->site->arena;
+        size_t self = (size_t)(p - v->probes), others = v->count - 1 < OTHERS ? v->count - 1 : OTHERS;
+        p->urls = arena_array(a, const char *, 2 * others + 8);
+        p->targets = arena_array(a, struct target, 2 * others + 8);
+        for (size_t i = v->count > 1; i <= others; i++) { /* who is alone asks itself */
+                const struct probe *to = &v->probes[(self + i) % v->count];
+                for (size_t k = 0; k < ARRAY_SIZE(to->ip) && to->ip[k]; k++)
+                        add(p, TO_POD, to, "http://", to->ip[k], ":8080/");
+        }
+        if (v->site->cluster->network.proxy_mode == PROXY_NONE) /* service addresses are somebody else's */
+                return;
+        for (size_t k = 0; k < ARRAY_SIZE(v->service) && v->service[k]; k++)
+                add(p, TO_SERVICE, NULL, "http://", v->service[k], "/");
+        add(p, TO_NAME, NULL, "http://", arena_printf(a, "%s." VERIFY_NAMESPACE ".svc.%s.", v->name, v->site->cluster->network.domain), "/");
+        add(p, TO_API, NULL, "tcp://", "kubernetes.default.svc", ":443");
+}
+
+/* ---- what the answers mean ---- */
+
+static void tell(struct probe *p, size_t i, const char *why)
+{
+        static const char *const hints[] = {
+                [TO_POD] = "see whether a firewall between these nodes drops the fabric's packets (VXLAN: UDP port 8472), and flanneld's journal on both",
+                [TO_SERVICE] = "see kube-proxy's journal on that node",
+                [TO_NAME] = "see the pods of CoreDNS (kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide) and whether that node reaches them",
+                [TO_API] = "see kube-proxy's journal on that node, and whether it reaches the control plane",
+        };
+        const struct target *t = &p->targets[i];
+        const char *url = strstr(p->urls[i], "://") + 3;
+        int n = (int)strcspn(url, "/");
+        if (t->kind == TO_POD)
+                verify_failed(p->verify, hints[t->kind], "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to), n, url, why);
+        else
+                verify_failed(p->verify, hints[t->kind], "from a pod on %s to the %s %.*s: %s", name_of(p),
+                        t->kind == TO_SERVICE ? "service address" : "service name", n, url, why);
+}
+
+/* "ok URL ANSWER" or "failed URL: WHY", in the order of the URLs. False: it is neither. */
+static bool read_line(struct probe *p, size_t i, const char *line)
+{
+        size_t n = strlen(p->urls[i]);
+        bool good = has_prefix(line, "ok "), bad = has_prefix(line, "failed ");
+        const char *url = line + (good ? 3 : 7);
+        if ((!good && !bad) || strncmp(url, p->urls[i], n) != 0)
+                return false;
+        const char *rest = url + n;
+        if (bad)
+                tell(p, i, has_prefix(rest, ": ") ? rest + 2 : rest);
+        else if (p->targets[i].kind == TO_POD && !(*rest == ' ' && streq(rest + 1, name_of(p->targets[i].to)))) {
+                char *why CLEANUP(free_p) = xasprintf("'%.64s' answered instead", *rest ? rest + 1 : rest);
+                tell(p, i, why);
+        }
+        return true;
+}
+
+static void last_line(const char *text, char *out, size_t size)
+{
+        size_t n = strlen(text);
+        while (n && strchr("\r\n ", text[n - 1]))
+                n--;
+        size_t from = n;
+        while (from && text[from - 1] != '\n')
+                from--;
+        snprintf(out, size, "%.*s", (int)(n - from), text + from);
+}
+
+static void not_run(struct probe *p, const char *what, int status, const char *errors)
+{
+        char why[300];
+        p->verify->cut |= status < 0;
+        last_line(errors ? errors : "", why, sizeof(why));
+        verify_failed(p->verify, "see whether the control plane reaches port 10250 of that node, and the kubelet's journal there", "%s of a pod on %s %s: %s",
+                what, name_of(p), status < 0 ? "was not heard of" : "does not work", *why ? why : "nothing was said");
+}
+
+static void over(struct verify *v)
+{
+        v->open--;
+        next(v);
+}
+
+static void on_asked(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct probe *p = arg;
+        char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
+        size_t i = 0;
+        for (char *line; i < p->count && (line = strsep(&rest, "\n")) && read_line(p, i, line);)
+                i++;
+        if (i < p->count)
+                not_run(p, "exec", status, errors);
+        over(p->verify);
+}
+
+static void on_logs(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct probe *p = arg;
+        if (status != 0 || !out)
+                not_run(p, "the log", status, errors);
+        else if (!strstr(out, "GET /") && !p->verify->failures)
+                verify_failed(
+                        p->verify, "see the kubelet's journal there", "the log of a pod on %s does not show the requests that the pod answered", name_of(p));
+        over(p->verify);
+}
+
+/* ---- a few at a time ---- */
+
+static void run_exec(struct probe *p)
+{
+        struct member *m = p->verify->from;
+        targets_make(p);
+        const char **argv = arena_array(p->verify->site->arena, const char *, p->count + 16);
+        const char *const words[] = { kubectl_of(m), KUBECTL_OPTIONS, "--request-timeout=60s", "exec", p->pod, "--", "/probe", "ask", "-t", ASK_SECONDS };
+        memcpy(argv, words, sizeof(words));
+        memcpy(argv + ARRAY_SIZE(words), p->urls, p->count * sizeof(*argv));
+        link_run(m->link, argv, NULL, OUTPUT_MAX, on_asked, p);
+}
+
+static void run_logs(struct probe *p)
+{
+        struct member *m = p->verify->from;
+        const char *const argv[] = { kubectl_of(m), KUBECTL_OPTIONS, "--request-timeout=30s", "logs", "--tail=100", p->pod, NULL };
+        link_run(m->link, argv, NULL, OUTPUT_MAX, on_logs, p);
+}
+
+static void next(struct verify *v)
+{
+        step_doing(v->step, -1, v->logs ? "reading the probes' logs" : "the probes ask each other");
+        while (!v->cut && v->at < v->count && v->open < AT_ONCE) {
+                struct probe *p = &v->probes[v->at++];
+                v->open++;
+                if (v->logs)
+                        run_logs(p);
+                else
+                        run_exec(p);
+        }
+        if (v->open)
+                return;
+        if (v->logs || v->cut) {
+                verify_end(v);
+                return;
+        }
+        v->logs = true;
+        v->at = 0;
+        next(v);
+}
+
+void verify_ask(struct verify *v)
+{
+        if (v->from && v->from->link) {
+                next(v);
+                return;
+        }
+        verify_failed(v, "run again", "no control-plane node is connected to verify the cluster from");
+        verify_end(v);
+}
