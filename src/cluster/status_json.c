@@ -102,7 +102,7 @@ static json_t *api_json(const struct status *st, json_t *problems)
         set(o, "version", st->api_version);
         set(o, "trouble", trouble);
         if (!st->api_ready)
-                problem(problems, "the API does not answer: %s", trouble ? trouble : "no reason is known");
+                problem(problems, "the API is not ready: %s", trouble ? trouble : "no reason is known");
         return o;
 }
 
@@ -161,7 +161,8 @@ static json_t *versions_json(const struct status *st)
                 nodes += m->node->pool->roles & ON_KUBE ? 1 : 0;
                 running += version && streq(version, wanted);
         }
-        return json_pack("{s:s, s:I, s:I}", "wanted", wanted, "running", (json_int_t)running, "nodes", (json_int_t)nodes);
+        return json_pack(
+                "{s:s, s:o, s:I}", "wanted", wanted, "running", st->api_ready ? json_integer((json_int_t)running) : json_null(), "nodes", (json_int_t)nodes);
 }
 
 /* Who holds the state's lock. The kernel's list is read, for to try the lock would keep a run that begins just now from getting it. */

@@ -61,7 +61,7 @@ static void print_api(const json_t *api)
         if (json_is_true(json_object_get(api, "ready")))
                 printf("ready%s%s\n", version ? ", " : "", version ? version : "");
         else
-                printf("no answer\n");
+                printf("not ready\n");
 }
 
 static void print_etcd(const json_t *list)
@@ -85,8 +85,12 @@ static void print_rest(const json_t *o)
         if (json_is_object(certificates))
                 printf("certificates  the first expires on %.10s, in %" JSON_INTEGER_FORMAT " days (%s)\n", text_of(certificates, "expires"),
                         json_integer_value(json_object_get(certificates, "days")), text_of(certificates, "what"));
-        printf("Kubernetes    %s wanted, %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " nodes run it\n", text_of(kubernetes, "wanted"),
-                json_integer_value(json_object_get(kubernetes, "running")), json_integer_value(json_object_get(kubernetes, "nodes")));
+        const json_t *running = json_object_get(kubernetes, "running");
+        printf("Kubernetes    %s wanted", text_of(kubernetes, "wanted"));
+        if (json_is_integer(running)) /* only the API knows */
+                printf(", %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " nodes run it", json_integer_value(running),
+                        json_integer_value(json_object_get(kubernetes, "nodes")));
+        putchar('\n');
         if (text_of(o, "run"))
                 printf("run           under way: %s\n", text_of(o, "run"));
 }

@@ -91,7 +91,7 @@ def test_status_without_etcd(cluster):
     answer = status(cluster)
     cluster("ssh", "control-1", "--", "systemctl", "start", "etcd")
     assert not answer["api"]["ready"] and not answer["etcd"][0]["healthy"]
-    assert any(p.startswith("the API does not answer: ") for p in answer["problems"]) and any(p.startswith("etcd on control-1: ") for p in answer["problems"])
+    assert any(p.startswith("the API is not ready: ") for p in answer["problems"]) and any(p.startswith("etcd on control-1: ") for p in answer["problems"])
     assert answer["nodes"][0]["machine"] == "running"
     assert until(lambda: status(cluster)["healthy"]), status(cluster)
 
