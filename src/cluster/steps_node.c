@@ -48,7 +48,21 @@ void step_prepare(struct step *s)
 
 /* ---- machines ---- */
 
-static void on_created(struct machine *machine, struct error *err, void *arg) { step_done(arg, err); }
+static void on_created(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "made or started the machine");
+        step_done(s, err);
+}
+
+static void on_destroyed(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "removed the machine");
+        step_done(s, err);
+}
 
 void step_create(struct step *s)
 {
@@ -67,7 +81,7 @@ void step_destroy(struct step *s)
         if (m->machine->state == MACHINE_ABSENT)
                 step_kept(s);
         else
-                m->site->ops->destroy(&m->site->provider, m->machine, on_created, s);
+                m->site->ops->destroy(&m->site->provider, m->machine, on_destroyed, s);
 }
 
 /* ---- the link ---- */

@@ -130,7 +130,7 @@ static bool others(const struct local *l)
 int computer_leave(const struct local *l, struct error *err)
 {
         static const char *const nspawns[] = { "/run/systemd/nspawn/propagate", "/run/systemd/nspawn/unix-export", "/run/systemd/nspawn/locks",
-                "/run/systemd/nspawn" };
+                "/run/systemd/nspawn", "/run/systemd" };
         char *path CLEANUP(free_p) = xasprintf(RUN_DIR "/cluster-%s", l->id);
         if (access(RUN_DIR, F_OK) < 0)
                 return 0;

@@ -75,7 +75,7 @@ static void add_seconds(struct str *out, int64_t ms)
                 str_addf(out, "%" PRId64 " min %02" PRId64 " s", ms / 60000, ms / 1000 % 60);
 }
 
-/* The label stands to the right of its bar, or to the left when there is no room. */
+/* The label stands to the right of its bar, to its left when there is no room there, or in it when there is none on either side. */
 static void add_bar(struct str *out, const struct step *s, int64_t whole)
 {
         static const char *const classes[] = { "skipped", "open", "done", "kept", "failed", "skipped" };
@@ -85,7 +85,7 @@ static void add_bar(struct str *out, const struct step *s, int64_t whole)
         str_addf(out, "<div class=\"bar %s\" title=\"", classes[s->state]);
         add_text(out, s->doing);
         str_addf(out, "\"><i style=\"left:%.2f%%;width:%.2f%%\"></i>", left, width);
-        if (left + width > 60 && left > 100 - left - width)
+        if (left + width > 60 && left > 20)
                 str_addf(out, "<span style=\"right:%.2f%%\">", 100 - left);
         else if (left + width > 60)
                 str_addf(out, "<span class=\"in\" style=\"left:%.2f%%\">", left);
