@@ -112,7 +112,8 @@ def rooms(log):
         # the sanitizers see the agent as a program of this build; nodes get the static one
         env["AGENT"] = str(ROOT / ("build/src/agent/agent" if build_dir == "build" else "build-asan/src/agent/agent-checked"))
         env["SLIPWAY"] = str(ROOT / build_dir / "slipway")
-        for room in ("agent", "artifact", "kube", "link", "provider", "ui"):
+        # what parses others' bytes is run under the sanitizers too
+        for room in ("agent", "artifact", "kube", "link", "provider", "ui") if build_dir == "build" else ("agent", "kube", "link"):
             start = time.monotonic()
             p, f = pytest(log, f"tests/{room}", env=env)
             print(f"  {build_dir} {room}: {p} passed, {f} failed ({time.monotonic() - start:.0f} s)", flush=True)

@@ -94,6 +94,9 @@ static bool ended(const struct step *s) { return s->state >= STEP_DONE; }
 
 static void finish(struct step *s, enum step_state state)
 {
+        if (s->deadline)
+                event_free(s->deadline);
+        s->deadline = NULL;
         if (ended(s))
                 abort(); /* a step ends once */
         s->state = state;
@@ -103,10 +106,16 @@ static void finish(struct step *s, enum step_state state)
         event_base_loopbreak(s->run->base); /* the runner looks what can begin now */
 }
 
-void step_kept(struct step *s) { finish(s, STEP_KEPT); }
+void step_kept(struct step *s)
+{
+        if (!s->expired)
+                finish(s, STEP_KEPT);
+}
 
 void step_done(struct step *s, struct error *err)
 {
+        if (s->expired && ended(s))
+                return;
         if (!err) {
                 finish(s, STEP_DONE);
                 return;
@@ -117,6 +126,24 @@ void step_done(struct step *s, struct error *err)
                 .hint = err->hint ? xstrdup(err->hint) : NULL };
         s->run->failed = true;
         finish(s, STEP_FAILED);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+        struct step *s = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        error_set(&err, ETIMEDOUT, EXIT_UNHEALTHY, "not done after %" PRId64 " s%s%s", (run_now(s->run) - s->began) / 1000, s->doing ? ": " : "",
+                s->doing ? s->doing : "");
+        error_hint(&err, "%s", s->late);
+        s->expired = true;
+        step_done(s, &err);
+}
+
+void step_deadline(struct step *s, unsigned seconds, const char *hint)
+{
+        s->late = hint;
+        s->deadline = evtimer_new(s->run->base, on_late, s);
+        event_add(s->deadline, &(struct timeval){ .tv_sec = seconds });
 }
 
 /* 1 when it can begin, 0 when it must wait, -1 when it never will. */
@@ -217,7 +244,10 @@ int run_execute(struct run *r, struct error *err)
 
 void run_release(struct run *r)
 {
-        for (struct step *s = r->first; s; s = s->next)
+        for (struct step *s = r->first; s; s = s->next) {
                 error_release(&s->err);
+                if (s->deadline)
+                        event_free(s->deadline);
+        }
         r->first = r->last = NULL;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 struct event_base;
+struct event;
 struct run;
 
 enum step_state { STEP_WAITING, STEP_RUNNING, STEP_DONE, STEP_KEPT /* was so already */, STEP_FAILED, STEP_SKIPPED /* what it waits for failed */ };
@@ -29,6 +30,9 @@ struct step {
         const char *doing;    /* the latest remark */
         int64_t began, ended; /* milliseconds since the run began */
         struct error err;
+        struct event *deadline;
+        const char *late; /* the hint when the deadline passes */
+        bool expired;     /* it did: what the step began may still call step_done, which then means nothing */
         struct step *next;
 };
 
@@ -58,6 +62,8 @@ struct step *run_step(struct run *r, const char *name, const char *node, void (*
 void step_after(struct step *s, struct step *other);
 void step_doing(struct step *s, int permille, const char *fmt, ...) PRINTF(3, 4);
 void step_changed(struct step *s, const char *fmt, ...) PRINTF(2, 3);
+/* From now on it may take so long: after that it fails, saying what it was doing. For steps that wait for something that may never come. */
+void step_deadline(struct step *s, unsigned seconds, const char *hint);
 /* err NULL: done. Else it failed: the error is copied, prefixed with the node and step. */
 void step_done(struct step *s, struct error *err);
 void step_kept(struct step *s);

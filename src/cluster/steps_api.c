@@ -5,6 +5,9 @@
 #include "cluster/site.h"
 #include "kube/wait.h"
 
+/* Much longer than a slow computer needs: what is not there by then will not come by itself. */
+#define WAIT_SECONDS 900
+
 /* ---- the API ---- */
 
 int site_kube(struct site *s, struct error *err)
@@ -47,6 +50,7 @@ void step_api(struct step *s)
                 return;
         }
         step_doing(s, -1, "waiting for /readyz");
+        step_deadline(s, WAIT_SECONDS, "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
 }
 
@@ -160,6 +164,7 @@ void step_node_ready(struct step *s)
 {
         struct member *m = s->arg;
         struct site *site = m->site;
+        step_deadline(s, WAIT_SECONDS, "slipway logs NODE kubelet (or flanneld, containerd) says why");
         if (!site->watch)
                 site->watch = kube_watch(site->kube, "/api/v1/nodes", NULL, on_node, site);
         look(m);
@@ -196,6 +201,7 @@ void step_dns(struct step *s)
                 step_kept(s);
                 return;
         }
+        step_deadline(s, WAIT_SECONDS, "kubectl -n kube-system describe pods -l k8s-app=kube-dns says why");
         site->dns_timer = event_new(site->base, -1, 0, ask_dns, s);
         ask_dns(-1, 0, s);
 }
