@@ -43,7 +43,9 @@ static int operate(const struct options *o, struct site *s, void (*steps)(struct
         return r < 0 ? r : synced;
 }
 
-int cmd_up(const struct options *o, struct error *err)
+/* One operation from the file to its end; `after` is what a success still needs. */
+static int run_verb(const struct options *o, const char *verb, void (*steps)(struct site *),
+        int (*after)(const struct options *, struct site *, struct error *), struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct event_base *base CLEANUP(base_free) = event_base_new();
@@ -52,29 +54,24 @@ int cmd_up(const struct options *o, struct error *err)
         int r = cmd_load(o, &a, &c, err);
         if (r < 0)
                 return r;
-        r = site_open(&s, base, &a, c, state_of(o), "up", err);
+        r = site_open(&s, base, &a, c, state_of(o), verb, err);
         if (r == 0)
-                r = operate(o, &s, up_steps, err);
-        if (r == 0 && !wants_json(o))
-                say_use(&s);
+                r = operate(o, &s, steps, err);
+        if (r == 0)
+                r = after(o, &s, err);
         site_release(&s);
         return r;
 }
 
-int cmd_down(const struct options *o, struct error *err)
+static int after_up(const struct options *o, struct site *s, struct error *err)
 {
-        struct arena a CLEANUP(arena_release) = { 0 };
-        struct event_base *base CLEANUP(base_free) = event_base_new();
-        struct cluster *c;
-        struct site s = { .identity.lock = -1 };
-        int r = cmd_load(o, &a, &c, err);
-        if (r < 0)
-                return r;
-        r = site_open(&s, base, &a, c, state_of(o), "down", err);
-        if (r == 0)
-                r = operate(o, &s, down_steps, err);
-        if (r == 0)
-                r = s.ops->cleanup(&s.provider, err);
-        site_release(&s);
-        return r;
+        if (!wants_json(o))
+                say_use(s);
+        return 0;
 }
+
+static int after_down(const struct options *o, struct site *s, struct error *err) { return s->ops->cleanup(&s->provider, err); }
+
+int cmd_up(const struct options *o, struct error *err) { return run_verb(o, "up", up_steps, after_up, err); }
+
+int cmd_down(const struct options *o, struct error *err) { return run_verb(o, "down", down_steps, after_down, err); }
