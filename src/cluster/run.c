@@ -112,6 +112,18 @@ void step_kept(struct step *s)
                 finish(s, STEP_KEPT);
 }
 
+/* Rooms that know only one machine begin their sentences with its name; here the step says it already. */
+static const char *without_node(const struct step *s, const char *message)
+{
+        static const char *const words[] = { "node ", "machine " };
+        for (size_t i = 0; s->node && i < ARRAY_SIZE(words); i++) {
+                size_t n = strlen(words[i]), m = strlen(s->node);
+                if (has_prefix(message, words[i]) && has_prefix(message + n, s->node) && has_prefix(message + n + m, ": "))
+                        return message + n + m + 2;
+        }
+        return message;
+}
+
 void step_done(struct step *s, struct error *err)
 {
         if (s->expired && ended(s))
@@ -122,7 +134,7 @@ void step_done(struct step *s, struct error *err)
         }
         s->err = (struct error){ .code = err->code,
                 .status = err->status,
-                .message = xstrdup(err->message ? err->message : "failed"),
+                .message = xstrdup(without_node(s, err->message ? err->message : "failed")),
                 .hint = err->hint ? xstrdup(err->hint) : NULL };
         s->run->failed = true;
         finish(s, STEP_FAILED);

@@ -25,6 +25,7 @@ struct member { /* a node in a run */
         struct nodespec spec;
         bool rendered;
         json_t *object; /* the Node as the API has it */
+        bool labelled;  /* and our labels are on it */
         struct step *create, *connect, *apply, *ready;
 };
 
@@ -44,7 +45,6 @@ struct site {
         char *lock_path; /* bundle.lock */
         struct kube *kube;
         struct kube_call *watch, *wait;
-        struct step *dns;
         struct event *dns_timer, *verify_timer;
         struct run run;
 };

@@ -132,6 +132,8 @@ static void look(struct member *m)
                 return;
         if (!m->object)
                 step_doing(s, -1, "waiting for the kubelet");
+        else if (!m->labelled)
+                step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
                 step_done(s, NULL); /* registered: it becomes Ready when somebody brings a fabric */
         else if (!node_ready(m->object))
@@ -142,7 +144,20 @@ static void look(struct member *m)
                 step_done(s, NULL);
 }
 
-static void on_labelled(const char *error, void *arg) {}
+/* A node without its labels is not what was asked for, however Ready it is. */
+static void on_labelled(const char *error, void *arg)
+{
+        struct member *m = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        m->labelled = !error;
+        if (!error) {
+                look(m);
+        } else if (m->ready && m->ready->state == STEP_RUNNING) {
+                error_set(&err, EIO, EXIT_STEP, "its labels cannot be set: %s", error);
+                error_hint(&err, "mend the labels or annotations of its pool in cluster.yaml, and run again");
+                step_done(m->ready, &err);
+        }
+}
 
 static void on_node(const char *type, json_t *object, void *arg)
 {

@@ -50,7 +50,7 @@ static void fails(struct step *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
         note(s);
-        error_set(&err, EIO, EXIT_STEP, "the disk is full");
+        error_set(&err, EIO, EXIT_STEP, "node w1: the disk is full"); /* as a link says it */
         error_hint(&err, "make room");
         step_done(s, &err);
 }
