@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <time.h>
 
-#include "cluster/site.h"
+#include "cluster/plan.h"
 #include "kube/wait.h"
 
 /* Much longer than a slow computer needs: what is not there by then will not come by itself. */
@@ -16,6 +16,8 @@ int site_kube(struct site *s, struct error *err)
         size_t n = 0, i = 0;
         char text[IP_TEXT + 2];
         const struct node *first = NULL;
+        if (s->kube)
+                return 0;
         for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));) {
                 servers[n++] = arena_printf(s->arena, "https://%s:%ld", ip_host(&c->ip[0], text), s->cluster->api.port);
                 first = first ? first : c;
@@ -23,11 +25,9 @@ int site_kube(struct site *s, struct error *err)
         struct member *m = first ? site_member(s, first->name) : NULL;
         if (!m)
                 return error_set(err, EINVAL, EXIT_CONFIG, "there is no control-plane node");
-        if (!m->leaves.leaf[LEAF_SUPER_ADMIN].cert) {
-                int r = identity_node(&s->identity, s->cluster, first, &m->leaves, err);
-                if (r < 0)
-                        return r;
-        }
+        int r = member_leaves(m, err);
+        if (r < 0)
+                return r;
         const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
         struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
         return kube_open(s->base, &target, &s->kube, err);
@@ -38,6 +38,7 @@ static void on_api_ready(void *arg)
         struct step *s = arg;
         struct site *site = s->arg;
         site->wait = NULL;
+        site_bear(site);
         step_done(s, NULL);
 }
 
@@ -165,10 +166,10 @@ static void on_node(const char *type, json_t *object, void *arg)
         struct member *m = site_member(s, json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
         if (!m)
                 return;
-        bool first = !m->object;
         json_decref(m->object);
         m->object = streq(type, "DELETED") ? NULL : json_incref(object);
-        if (first && m->object) {
+        if (!m->named && m->object) {
+                m->named = true;
                 char *doc CLEANUP(free_p) = node_document(m);
                 kube_apply(s->kube, doc, on_labelled, m);
         }

@@ -33,7 +33,7 @@ struct options {
         struct strings nodes;
         bool secrets, crd, docs, man, force;
         const char *lines, *kubeconfig, *ttl;
-        bool follow, merge, use;
+        bool follow, merge, use, yes, exit_code;
         struct strings args; /* what is left */
 };
 
@@ -60,6 +60,7 @@ int cmd_load(const struct options *o, struct arena *a, struct cluster **out, str
 
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
+int cmd_plan(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);

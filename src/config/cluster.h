@@ -431,6 +431,10 @@ struct cluster {
 
 struct problems;
 
+/* Appends a text that lives as long as the arena. */
+void strings_add(struct arena *a, struct strings *s, const char *v);
+bool strings_contain(const struct strings *s, const char *v);
+
 /* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
  * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */
 int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *problems, struct error *err);

@@ -21,13 +21,18 @@ static void target(const struct provider_run *run, const struct node *n, struct 
         };
 }
 
+static int find(struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
+{
+        *out = (struct machine){ .node = n, .state = MACHINE_RUNNING };
+        target(run, n, &out->target);
+        return 0;
+}
+
 static int list(struct provider_run *run, struct machine *out, struct error *err)
 {
         const struct cluster *c = run->cluster;
-        for (size_t i = 0; i < c->node_count; i++) {
-                out[i] = (struct machine){ .node = &c->nodes[i], .state = MACHINE_RUNNING };
-                target(run, out[i].node, &out[i].target);
-        }
+        for (size_t i = 0; i < c->node_count; i++)
+                find(run, &c->nodes[i], &out[i], err);
         return 0;
 }
 
@@ -69,4 +74,4 @@ static void nothing(struct provider_run *run, struct machine *m, void (*fn)(stru
 
 static int cleanup(struct provider_run *run, struct error *err) { return 0; }
 
-const struct provider_ops ssh_ops = { .name = "ssh", .list = list, .prepare = prepare, .create = nothing, .destroy = nothing, .cleanup = cleanup };
+const struct provider_ops ssh_ops = { .name = "ssh", .list = list, .find = find, .prepare = prepare, .create = nothing, .destroy = nothing, .cleanup = cleanup };
