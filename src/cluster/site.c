@@ -90,10 +90,13 @@ static void member_release(struct member *m)
 void site_release(struct site *s)
 {
         kube_free(s->kube);
+        site_tunnels_free(s);
         fetch_free(s->fetch);
         items_free(s->items, s->item_count);
         if (s->dns_timer)
                 event_free(s->dns_timer);
+        if (s->api_timer)
+                event_free(s->api_timer);
         if (s->verify_timer)
                 event_free(s->verify_timer);
         for (size_t i = 0; s->members && i < s->count; i++)

@@ -31,6 +31,9 @@ const struct option_row option_table[] = {
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
+        { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE, "go on asking, every two seconds, and show what changes" },
+        { "ask-sudo-password", 0, OPT_FLAG, AT(ask_sudo_password), NULL, NULL, COMPLETE_NONE,
+                "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);

@@ -34,7 +34,7 @@ const struct verb verb_table[] = {
                 .help = "Finds or makes the machines, looks at every one before anything changes, applies all nodes at once, and waits until every node is "
                         "Ready and DNS runs. "
                         "A run that was stopped goes on where it stopped; a second run changes nothing.",
-                .options = "",
+                .options = "ask-sudo-password",
                 .run = cmd_up },
         { .name = "down",
                 .args = "",
@@ -56,8 +56,12 @@ const struct verb verb_table[] = {
                 .summary = "say how the cluster is: nodes, API, etcd, certificates, versions, drift",
                 .help = "Asks every machine, etcd and the API at once and changes nothing; a run that is under way is not disturbed. What cannot be reached is "
                         "said "
-                        "so. The exit status is 0 when all is well and 7 when something is not.",
-                .options = "",
+                        "so. The exit status is 0 when all is well and 7 when something is not. With --watch it goes on asking the API every two seconds and "
+                        "the "
+                        "machines every ten, "
+                        "until it is interrupted: on a terminal the picture is drawn anew, elsewhere there is a line for every change, and with -o json an "
+                        "object a line.",
+                .options = "watch ask-sudo-password",
                 .run = cmd_status },
         { .name = "ssh",
                 .args = "NODE [-- COMMAND...]",
@@ -75,7 +79,7 @@ const struct verb verb_table[] = {
                 .summary = "print what a component of a node says",
                 .help = "Without COMPONENT it lists those that the node runs: apiserver, controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
                         "flanneld, haproxy, keepalived.",
-                .options = "follow lines",
+                .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },
         { .name = "token",
                 .args = "create|list|delete [ID]",

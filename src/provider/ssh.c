@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "provider/ssh.h"
+#include "provider/sudo.h"
 
 /* A host's own settings win over the provider's. */
 static void target(const struct provider_run *run, const struct node *n, struct link_target *t)
@@ -24,9 +25,16 @@ static void target(const struct provider_run *run, const struct node *n, struct 
 static int list(struct provider_run *run, struct machine *out, struct error *err)
 {
         const struct cluster *c = run->cluster;
+        const char *password = NULL;
+        bool read = false;
         for (size_t i = 0; i < c->node_count; i++) {
+                struct link_target *t = &out[i].target;
                 out[i] = (struct machine){ .node = &c->nodes[i], .state = MACHINE_RUNNING };
-                target(run, out[i].node, &out[i].target);
+                target(run, out[i].node, t);
+                if (t->sudo && !read && sudo_password(run->arena, c, &password, err) < 0)
+                        return -err->code;
+                read |= t->sudo;
+                t->sudo_password = t->sudo ? password : NULL;
         }
         return 0;
 }
