@@ -17,7 +17,7 @@ static const char *const firm[] = {
         "UpdateHostKeys=no",
 };
 /* The user's own options come before these: ssh takes the first it sees. */
-static const char *const usual[] = { "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no" };
+static const char *const usual[] = { "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no" };
 
 struct args {
         const char **v;
@@ -60,7 +60,7 @@ static const char *jump_command(const struct link_target *t, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 }, doubled CLEANUP(str_release) = { 0 };
         const char *comma = strrchr(t->bastion, ','), *host = comma ? comma + 1 : t->bastion;
-        str_add(&s, "ProxyCommand=ssh -a -x -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o ClearAllForwardings=yes "
+        str_add(&s, "ProxyCommand=ssh -a -x -T -o BatchMode=yes -o ClearAllForwardings=yes "
                     "-o ControlMaster=no -o ControlPersist=no -o UpdateHostKeys=no");
         if (t->accept_new)
                 str_add(&s, " -o StrictHostKeyChecking=accept-new");
@@ -118,6 +118,7 @@ static void add_way(struct args *v, const struct link_target *t, struct arena *a
         if (t->bastion)
                 add_option(v, jump_command(t, a));
         add_target(v, t, a);
+        add_option(v, t->bastion ? "ConnectTimeout=30" : "ConnectTimeout=10"); /* until the node says who it is: the jump is part of it */
         for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
                 add_option(v, usual[i]);
 }

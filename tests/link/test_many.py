@@ -2,6 +2,7 @@
 import os
 import time
 
+PATIENT = ["IdentityAgent=none", "ConnectTimeout=300"]  # a busy computer shakes hands slowly
 
 def test_fifty_at_once(site, record_property):
     d = site.sshd()
@@ -62,7 +63,7 @@ def test_forty_through_one_bastion(site):
     """sshd's own MaxStartups, which drops connections at random: all get through, and none was dropped."""
     near, far = site.sshd(max_startups="10:30:100", extra=["LogLevel VERBOSE"]), site.sshd()
     site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
-    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near") for i in range(40)]
+    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near", options=PATIENT) for i in range(40)]
     began = time.monotonic()
     r = site.run(*targets, wrap=jump(site, near, "near")).ok()
     print(f"40 links through one bastion: {time.monotonic() - began:.2f} s")
@@ -75,7 +76,7 @@ def test_dropped_ones_come_back(site):
     """Others knock at the bastion too: what is dropped is tried again."""
     near, far = site.sshd(max_startups="2:70:10", extra=["LogLevel VERBOSE"]), site.sshd()
     site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
-    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near") for i in range(16)]
+    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near", options=PATIENT) for i in range(16)]
     r = site.run(*targets, wrap=jump(site, near, "near")).ok()
     assert len(r.of("applied")) == 16
     assert "drop connection" in near.log.read_text(), "the test has dropped nothing"
