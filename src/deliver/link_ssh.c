@@ -56,12 +56,13 @@ static const char *option_path(const char *option, const char *path, struct aren
 
 /* For the agent we jump ourselves: what -J starts does not know of our options, so it would ask about a new host key, and not use our key. Several hosts may
  * be given, a comma between: the ones before the last are the last one's way. */
-static const char *jump_command(const struct link_target *t, struct arena *a)
+static const char *jump_command(const struct link_target *t, bool batch, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 }, doubled CLEANUP(str_release) = { 0 };
         const char *comma = strrchr(t->bastion, ','), *host = comma ? comma + 1 : t->bastion;
-        str_add(&s, "ProxyCommand=ssh -a -x -T -o BatchMode=yes -o ClearAllForwardings=yes "
-                    "-o ControlMaster=no -o ControlPersist=no -o UpdateHostKeys=no");
+        str_add(&s, "ProxyCommand=ssh -a -x -T -o ClearAllForwardings=yes -o ControlMaster=no -o ControlPersist=no -o UpdateHostKeys=no");
+        if (batch)
+                str_add(&s, " -o BatchMode=yes");
         if (t->accept_new)
                 str_add(&s, " -o StrictHostKeyChecking=accept-new");
         if (t->key) {
@@ -116,7 +117,7 @@ static void add_target(struct args *v, const struct link_target *t, struct arena
 static void add_way(struct args *v, const struct link_target *t, struct arena *a)
 {
         if (t->bastion)
-                add_option(v, jump_command(t, a));
+                add_option(v, jump_command(t, true, a));
         add_target(v, t, a);
         add_option(v, t->bastion ? "ConnectTimeout=30" : "ConnectTimeout=10"); /* until the node says who it is: the jump is part of it */
         for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
@@ -137,7 +138,9 @@ const char **link_argv(const struct link_target *t, const char *const *remote, s
                 n++;
         struct args v = args_new(t, n, a);
         add(&v, "ssh");
-        if (t->bastion) {
+        if (t->bastion && t->key) { /* which -J would not use for the jump */
+                add_option(&v, jump_command(t, false, a));
+        } else if (t->bastion) {
                 add(&v, "-J");
                 add(&v, t->bastion);
         }
