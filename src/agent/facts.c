@@ -208,6 +208,41 @@ static void facts_leftovers(struct agent *a, struct str *o)
                 json_text(o, "cluster", a->record.cluster);
 }
 
+/* The value of a key at the beginning of a line, with or without quotes. NULL when it is not there. */
+static char *yaml_value(const struct str *text, const char *key)
+{
+        size_t n = strlen(key);
+        for (const char *p = str_text(text); p; p = strchr(p, '\n')) {
+                p += *p == '\n';
+                if (strncmp(p, key, n) || p[n] != ':')
+                        continue;
+                const char *v = p + n + 1 + strspn(p + n + 1, " ");
+                char quote = *v == '"' || *v == '\'' ? *v++ : 0;
+                size_t len = strcspn(v, "\n");
+                if (quote && len && v[len - 1] == quote)
+                        len--;
+                return xstrndup(v, len);
+        }
+        return NULL;
+}
+
+/* How the etcd member here was born: its configuration goes on saying so, whoever came and went since. Nothing where there is no data yet. */
+static void facts_etcd(struct agent *a, struct str *o)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        char *file CLEANUP(free_p) = agent_path(a, "/etc/etcd/etcd.yaml");
+        read_whole(file, &text);
+        char *dir CLEANUP(free_p) = yaml_value(&text, "data-dir"), *initial CLEANUP(free_p) = yaml_value(&text, "initial-cluster"),
+                  *state CLEANUP(free_p) = yaml_value(&text, "initial-cluster-state");
+        char *member CLEANUP(free_p) = dir ? xasprintf("%s%s/member/wal", a->root, dir) : NULL;
+        if (!member || !initial || !state || access(member, F_OK) < 0)
+                return;
+        json_begin(o, "etcd", '{');
+        json_text(o, "initial", initial);
+        json_text(o, "state", state);
+        json_end(o, '}');
+}
+
 void facts_write(struct agent *a, struct str *o)
 {
         json_begin(o, NULL, '{');
@@ -229,5 +264,6 @@ void facts_write(struct agent *a, struct str *o)
         char *selinux CLEANUP(free_p) = first_line("/sys/fs/selinux/enforce");
         json_text(o, "selinux", !*selinux ? "disabled" : *selinux == '1' ? "enforcing" : "permissive");
         facts_leftovers(a, o);
+        facts_etcd(a, o);
         json_end(o, '}');
 }

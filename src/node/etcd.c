@@ -66,7 +66,9 @@ json_t *etcd_values(const struct context *x)
         json_put(v, "advertise_client", arena_printf(x->arena, "https://%s:2379", host));
         json_put(v, "peer", arena_printf(x->arena, "https://%s:2380", host));
         json_put(v, "metrics", arena_printf(x->arena, "http://%s:2381", loopback));
-        json_put(v, "cluster", members(x));
+        /* etcd looks at these two at its birth alone: they stay as they were then, so that members who come and go restart nobody */
+        json_put(v, "cluster", x->facts->etcd_initial ? x->facts->etcd_initial : members(x));
+        json_put(v, "state", x->facts->etcd_state ? x->facts->etcd_state : "new");
         json_put(v, "token", arena_printf(x->arena, "%s-%s", c->name, x->in->identity->prefix));
         json_object_set_new(v, "quota", json_integer(c->etcd.quota));
         json_object_set_new(v, "heartbeat", json_integer(c->etcd.heartbeat));

@@ -316,5 +316,12 @@ int facts_from_agent(json_t *said, const struct node *n, struct arena *a, struct
         const char *interface = n->ip[0].family ? interface_of(json_object_get(said, "interfaces"), &n->ip[0]) : NULL;
         if (interface)
                 entry.interface = arena_strdup(a, interface);
-        return facts_for(&one, n, out, err);
+        int rc = facts_for(&one, n, out, err);
+        json_t *etcd = json_object_get(said, "etcd");
+        const char *initial = json_string_value(json_object_get(etcd, "initial")), *state = json_string_value(json_object_get(etcd, "state"));
+        if (rc == 0 && initial && state) {
+                out->etcd_initial = arena_strdup(a, initial);
+                out->etcd_state = arena_strdup(a, state);
+        }
+        return rc;
 }

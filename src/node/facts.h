@@ -18,6 +18,8 @@ struct facts {
         bool sys_resource;     /* CAP_SYS_RESOURCE: negative oom_score_adj is allowed */
         bool ipvs;             /* the kernel has it */
         const char *interface; /* that holds the node's address */
+        /* etcd's initial-cluster and its state ("new", "existing") as its member was born with them; NULL: it is to be born with all others */
+        const char *etcd_initial, *etcd_state;
 };
 
 /* {"nodes": {"w1": {"address": "192.0.2.21", "ip": [..], "os": {"id": "debian", "version": "12"}, "arch": "amd64", "cgroup": 2,

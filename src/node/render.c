@@ -1,4 +1,5 @@
 /* Which entries a node has: tables, one row an entry, and the order they are applied in. */
+#include "base/sha256.h"
 #include "node/context.h"
 #include "node/template.h"
 
@@ -82,6 +83,7 @@ struct file_row {
         const char *units;
         unsigned flags;
         void (*make)(const struct context *x, struct str *out); /* instead of the template alone */
+        const char *reads;                                      /* static pod: files it reads once, when it starts; a change of one starts it again */
 };
 
 /* The user's own text where there is one. */
@@ -148,11 +150,51 @@ static const struct file_row control_files[] = { /* last: with them the kubelet 
         { ON_CONTROL_PLANE | WITH_ENCRYPTION, CLASS_SECRET, 0600, "/etc/kubernetes/encryption/config.yaml", "encryption.yaml" },
         { ON_KUBE | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-haproxy.yaml", "haproxy-pod.yaml" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-keepalived.yaml", "keepalived-pod.yaml" },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml", .flags = PROXY_URL },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml", .flags = PROXY_URL },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml", .flags = PROXY_URL },
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml", .flags = PROXY_URL,
+                .reads = "/etc/kubernetes/admission/config.yaml /etc/kubernetes/audit/policy.yaml /etc/kubernetes/encryption/config.yaml /etc/kubernetes/pki/sa.key "
+                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml", .flags = PROXY_URL,
+                .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt" },
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml", .flags = PROXY_URL,
+                .reads = "/etc/kubernetes/scheduler.conf" },
 };
 /* clang-format on */
+
+/* Whether a word is one of the space-separated words. */
+static bool strings_has(const char *words, const char *word)
+{
+        size_t n = strlen(word);
+        for (const char *p = words; (p = strstr(p, word)); p += n)
+                if ((p == words || p[-1] == ' ') && (!p[n] || p[n] == ' '))
+                        return true;
+        return false;
+}
+
+#define DIGEST_MARK "@digest@"
+
+/* Puts into a static pod what stands for all of it and all it reads: the kubelet starts it again when that changes, and who waits for the new one knows it by that.
+ * Salted with a key of the cluster: some of what is read is secret. */
+static void digest_set(const struct context *x, const struct nodespec *s, const struct file_row *r, struct str *text)
+{
+        struct sha256 sum;
+        char hex[SHA256_HEX];
+        char *mark = strstr(str_text(text), DIGEST_MARK);
+        if (!mark)
+                return;
+        sha256_init(&sum);
+        sha256_add(&sum, x->in->identity->certificate_key, strlen(x->in->identity->certificate_key));
+        sha256_add(&sum, text->data, text->len);
+        for (size_t i = 0; r->reads && i < s->count; i++) {
+                const struct spec_entry *e = &s->entries[i];
+                if (e->kind == SPEC_FILE && strings_has(r->reads, e->path))
+                        sha256_add(&sum, e->content, e->len);
+        }
+        sha256_end(&sum, hex);
+        struct str whole = { 0 };
+        str_addf(&whole, "%.*s%.16s%s", (int)(mark - text->data), text->data, hex, mark + strlen(DIGEST_MARK));
+        str_wipe_release(text);
+        *text = whole;
+}
 
 static void row_add(const struct context *x, struct nodespec *s, const struct file_row *r)
 {
@@ -165,6 +207,7 @@ static void row_add(const struct context *x, struct nodespec *s, const struct fi
                 r->make(x, &text);
         else
                 template_render(r->template, class == CLASS_IMMUTABLE ? x->host : x->values, &text);
+        digest_set(x, s, r, &text);
         file_add(x, s, class, r->path, secret ? 0600 : r->mode, str_text(&text), text.len)->units = r->units;
 }
 

@@ -1,0 +1,60 @@
+/* etcd, asked on its members' own nodes: etcdctl there, with the health check's certificate, against the node's own endpoint. So one member that is down hides
+ * nothing of the others, and no key of etcd's leaves its node. */
+#ifndef SLIPWAY_ETCD_H
+#define SLIPWAY_ETCD_H
+
+#include "cluster/site.h"
+
+/* `answer` (borrowed) is what etcdctl printed as JSON, with numbers of more than 15 digits as text, for ids have 64 bits without a sign: etcd_number reads
+ * either. NULL when there is none: then `trouble` is why, in etcdctl's own last line. */
+typedef void (*etcd_fn)(struct member *m, json_t *answer, const char *trouble, void *arg);
+
+/* Runs etcdctl with these words on the member's node, over its open link; fn is called once, from the loop, within about `seconds`. */
+void etcd_ask(struct member *m, const char *const *words, unsigned seconds, etcd_fn fn, void *arg);
+#define ETCD_MEMBERS \
+        (const char *const[]) { "member", "list", NULL }
+/* What this member has heard last, also without a quorum. */
+#define ETCD_MEMBERS_LOCAL \
+        (const char *const[]) { "member", "list", "--consistency=s", NULL }
+#define ETCD_STATUS \
+        (const char *const[]) { "endpoint", "status", NULL }
+#define ETCD_ALARMS \
+        (const char *const[]) { "alarm", "list", NULL }
+
+uint64_t etcd_number(const json_t *v);             /* an integer, or digits; else 0 */
+json_t *etcd_json(const char *text);               /* as above; NULL when it is not JSON */
+char *etcd_id(uint64_t id, char out[17]);          /* as etcdctl wants it on its command line: hexadecimal */
+const char *etcd_endpoint(const struct member *m); /* its own, on the loopback; constant */
+char *etcd_last_line(const char *text);            /* of what a program said; malloc'd */
+
+/* ---- what answers say ---- */
+
+struct etcd_peer { /* a row of `member list` */
+        uint64_t id;
+        const char *name;          /* "" until it has started */
+        const char *peer, *client; /* the first URL of each, "" when there is none */
+        bool learner;
+};
+/* In the arena; *n is how many. */
+struct etcd_peer *etcd_peers(const json_t *answer, struct arena *a, size_t *n);
+/* The row of a node: by its name, else by its peer URL (before it has started it has no name). NULL: it is no member. */
+const struct etcd_peer *etcd_peer_of(const struct etcd_peer *peers, size_t n, const struct node *node);
+/* https://ADDRESS:2380 */
+char *etcd_peer_url(const struct node *n); /* malloc'd */
+
+struct etcd_state {          /* `endpoint status` of one */
+        uint64_t id, leader; /* leader 0: it knows of none */
+        uint64_t cluster;
+        int64_t revision, size, in_use, quota; /* bytes */
+        uint64_t index, applied, term;         /* of raft: committed, applied */
+        const char *version;                   /* borrowed from the answer */
+        bool learner;
+        const json_t *errors; /* borrowed: sentences, alarms too */
+};
+bool etcd_state(const json_t *answer, struct etcd_state *out); /* false: it says nothing */
+/* Worth the work: much of a file that is not small is free. */
+bool etcd_wants_defrag(const struct etcd_state *s);
+/* NOSPACE, CORRUPT or NULL: the alarm an error of `endpoint status` tells of. */
+const char *etcd_alarm(const char *error);
+
+#endif
