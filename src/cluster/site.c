@@ -115,10 +115,13 @@ void site_release(struct site *s)
         for (size_t i = 0; i < s->gone_count; i++)
                 member_release(&s->gone[i]);
         kube_free(s->kube);
+        site_tunnels_free(s);
         fetch_free(s->fetch);
         items_free(s->items, s->item_count);
         if (s->dns_timer)
                 event_free(s->dns_timer);
+        if (s->api_timer)
+                event_free(s->api_timer);
         if (s->verify_timer)
                 event_free(s->verify_timer);
         json_decref(s->nodes);

@@ -94,8 +94,12 @@ struct site {
         bool only_plan; /* the run ends with it */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
+        struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none when they are reached directly */
+        const char **sockets;
+        size_t tunnel_count;
+        char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer;
+        struct event *dns_timer, *verify_timer, *api_timer;
         struct run run;
 };
 
@@ -105,6 +109,9 @@ int site_open(struct site *s, struct event_base *base, struct arena *a, struct c
 int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, struct error *err);
 /* Opens the client of the API as the administrator, once; no request is made. */
 int site_kube(struct site *s, struct error *err);
+/* Inside site_kube: opens tunnels when the API can only be reached through another host, and puts them into the target. */
+int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
+void site_tunnels_free(struct site *s);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
 int member_leaves(struct member *m, struct error *err);

@@ -30,7 +30,27 @@ int site_kube(struct site *s, struct error *err)
                 return r;
         const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
         struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
-        return kube_open(s->base, &target, &s->kube, err);
+        int r = site_tunnels(s, &target, err);
+        return r < 0 ? r : kube_open(s->base, &target, &s->kube, err);
+}
+
+/* What a step waits for, with what the API last said or why it says nothing: so that a deadline tells it too. */
+static void waiting_for(struct step *s, const struct kube *k, const char *what)
+{
+        const char *trouble = kube_trouble(k);
+        char *text CLEANUP(free_p) = trouble ? xasprintf("%s: %s", what, trouble) : xstrdup(what);
+        if (!s->doing || !streq(s->doing, text))
+                step_doing(s, -1, "%s", text);
+}
+
+static void on_api_timer(evutil_socket_t fd, short what, void *arg)
+{
+        struct step *s = arg;
+        struct site *site = s->arg;
+        if (s->state == STEP_RUNNING && site->wait)
+                waiting_for(s, site->kube, "waiting for /readyz");
+        else
+                event_del(site->api_timer);
 }
 
 static void on_api_ready(void *arg)
@@ -53,6 +73,8 @@ void step_api(struct step *s)
         step_doing(s, -1, "waiting for /readyz");
         step_deadline(s, WAIT_SECONDS, "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
+        site->api_timer = event_new(site->base, -1, EV_PERSIST, on_api_timer, s);
+        event_add(site->api_timer, &(struct timeval){ .tv_sec = 2 });
 }
 
 /* ---- objects ---- */
@@ -132,7 +154,7 @@ static void look(struct member *m)
         if (!s || s->state != STEP_RUNNING)
                 return;
         if (!m->object)
-                step_doing(s, -1, "waiting for the kubelet");
+                waiting_for(s, m->site->kube, "waiting for the kubelet");
         else if (!m->labelled)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
@@ -164,6 +186,8 @@ static void on_node(const char *type, json_t *object, void *arg)
 {
         struct site *s = arg;
         struct member *m = site_member(s, json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
+        for (size_t i = 0; streq(type, "ERROR") && i < s->count; i++)
+                look(&s->members[i]); /* those that wait say why */
         if (!m)
                 return;
         json_decref(m->object);
@@ -199,7 +223,7 @@ static void on_dns(const struct kube_reply *reply, void *arg)
                 step_done(s, NULL);
                 return;
         }
-        step_doing(s, -1, "waiting for CoreDNS");
+        waiting_for(s, site->kube, "waiting for CoreDNS");
         event_add(site->dns_timer, &soon);
 }
 

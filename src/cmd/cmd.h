@@ -33,7 +33,8 @@ struct options {
         struct strings nodes;
         bool secrets, crd, docs, man, force;
         const char *lines, *kubeconfig, *ttl;
-        bool follow, merge, use, yes, exit_code;
+        bool follow, merge, use, yes, exit_code, watch;
+        bool ask_sudo_password;
         struct strings args; /* what is left */
 };
 

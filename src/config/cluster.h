@@ -127,7 +127,7 @@ struct provider_local {
 };
 struct provider_ssh {
         const struct tree *src;
-        const char *user, *key, *bastion; /* key, bastion: may be NULL */
+        const char *user, *key, *bastion, *sudo_password_file; /* may be NULL but for user */
         long port;
         struct strings options; /* ssh -o words */
         bool sudo;
