@@ -33,7 +33,7 @@ struct options {
         struct strings nodes;
         bool secrets, crd, docs, man, force;
         const char *lines, *kubeconfig, *ttl;
-        bool follow, merge, use;
+        bool follow, merge, use, yes;
         struct strings args; /* what is left */
 };
 
@@ -70,6 +70,7 @@ int cmd_ssh(const struct options *o, struct error *err);
 int cmd_status(const struct options *o, struct error *err);
 int cmd_token(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
+int cmd_reset(const struct options *o, struct error *err);
 int cmd_schema(const struct options *o, struct error *err);
 int cmd_version(const struct options *o, struct error *err);
 

@@ -21,7 +21,7 @@ const struct option_row option_table[] = {
                 "where machines come from: local, ssh, openstack or aws" },
         { "name", 0, OPT_STRING, AT(name), "NAME", NULL, COMPLETE_NONE, "the cluster's name" },
         { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR, "read a Kubespray inventory" },
-        { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "overwrite" },
+        { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "init: overwrite; reset: do not drain, and do not need the API" },
         { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
         { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
         { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE, "how many lines from the end (default: 100)" },
@@ -31,6 +31,7 @@ const struct option_row option_table[] = {
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
+        { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "ask nothing" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);
