@@ -209,10 +209,12 @@ static void off_the_machine(struct agent *a)
         }
 }
 
-int reset_apply(struct agent *a, struct error *err)
+/* Without a record nothing here is ours: it is written before the first thing is touched, and goes after the last. */
+static void off(struct agent *a)
 {
-        journal(a, "reset: %zu entries in the record", a->record.count);
         struct error ignored CLEANUP(error_release) = { 0 };
+        if (!a->record.count)
+                return;
         a->record.spec[0] = 0;
         record_save(a, &ignored); /* a disk may be full */
         off_the_machine(a);
@@ -223,6 +225,12 @@ int reset_apply(struct agent *a, struct error *err)
         }
         if (session_alive(&a->session))
                 put_back(a);
+}
+
+int reset_apply(struct agent *a, struct error *err)
+{
+        journal(a, "reset: %zu entries in the record", a->record.count);
+        off(a);
         if (a->session.cut) {
                 journal(a, "the connection was cut");
                 return error_set(err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");
