@@ -252,6 +252,7 @@ void drift_end(struct agent *a, struct drift *d, struct str *frame);
 
 /* reset.c */
 int reset_apply(struct agent *a, struct error *err); /* takes everything off the host */
+void places_keep(struct agent *a);                   /* before the first run: which directories of the cluster's programs are there */
 void rules_keep(struct agent *a);                    /* reset_rules.c: the tables of rules that are there before us */
 
 /* facts.c */

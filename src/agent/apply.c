@@ -187,6 +187,8 @@ static int prepare(struct agent *a, struct error *err)
 {
         bool interrupted = !a->record.spec[0] && a->record.count;
         int r = 0;
+        if (!a->record.count)
+                places_keep(a);
         if (!a->record.count && agent_whole(a)) {
                 sysctls_keep(a);
                 rules_keep(a);

@@ -14,12 +14,51 @@ static const char *const workers[] = { "kubelet.service", "kube-proxy.service", 
         "etcd.service" };
 static const char *const runtimes[] = { "containerd.service", "crio.service" };
 
-/* Wholly the cluster's: what is in them goes; they themselves only when they were not there before. */
-static const char *const data_dirs[] = { "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/cni", "/var/lib/kube-proxy", "/var/lib/calico",
-        "/var/lib/containers", "/var/lib/crio", "/run/containerd", "/run/crio", "/run/flannel", "/run/calico", "/run/cilium", "/var/log/pods",
-        "/var/log/containers", "/etc/kubernetes" };
-/* Others have things there too: what is in them goes only when they were not there before. */
-static const char *const shared_dirs[] = { "/etc/cni/net.d", "/etc/cni", "/opt/cni/bin", "/opt/cni", "/etc/containerd", "/etc/slipway", "/opt/slipway" };
+/* Where the cluster's programs keep things. Those that were there before us are kept as directories, and `whole` ones lose all that is in them: nobody else has
+ * anything there. */
+static const struct place {
+        const char *path;
+        bool whole;
+} places[] = {
+        { "/var/lib/kubelet", true },
+        { "/var/lib/containerd", true },
+        { "/var/lib/etcd", true },
+        { "/var/lib/cni", true },
+        { "/var/lib/kube-proxy", true },
+        { "/var/lib/calico", true },
+        { "/var/lib/containers", true },
+        { "/var/lib/crio", true },
+        { "/run/containerd", true },
+        { "/run/crio", true },
+        { "/run/flannel", true },
+        { "/run/calico", true },
+        { "/run/cilium", true },
+        { "/var/log/pods", true },
+        { "/var/log/containers", true },
+        { "/etc/kubernetes", true },
+        { "/etc/cni/net.d", false },
+        { "/etc/cni", false },
+        { "/opt/cni/bin", false },
+        { "/opt/cni", false },
+        { "/etc/containerd", false },
+        { "/etc/slipway", false },
+        { "/opt/slipway", false },
+        { "/opt/containerd", false },
+        { "/usr/libexec/kubernetes", false },
+        { "/run/nri", false },
+        { "/run/netns", false },
+};
+
+void places_keep(struct agent *a)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct stat st;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                char *full CLEANUP(free_p) = agent_path(a, places[i].path);
+                if (lstat(full, &st) < 0 || S_ISDIR(st.st_mode)) /* nothing is copied */
+                        before_keep(a, places[i].path, &err);
+        }
+}
 
 void reset_event(struct agent *a, enum spec_kind kind, const char *name, enum wire_state state, const char *detail)
 {
@@ -105,25 +144,11 @@ static void empty(struct agent *a, const char *path)
                 reset_event(a, SPEC_DIR, path, STATE_REMOVED, "all that was in it");
 }
 
-/* Directories nobody recorded (a program made them by itself) go when they are empty. */
-static void remove_made(struct agent *a, const char *path)
-{
-        char *full CLEANUP(free_p) = agent_path(a, path);
-        if (!record_find(&a->record, SPEC_DIR, path) && !before_is(a, "dir", path))
-                rmdir(full);
-}
-
 static void empty_all(struct agent *a)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(data_dirs) && session_alive(&a->session); i++) {
-                if (reset_foreign(a, data_dirs[i]))
-                        continue;
-                empty(a, data_dirs[i]);
-                remove_made(a, data_dirs[i]);
-        }
-        for (size_t i = 0; i < ARRAY_SIZE(shared_dirs) && session_alive(&a->session); i++)
-                if (was_absent(a, shared_dirs[i]))
-                        empty(a, shared_dirs[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(places) && session_alive(&a->session); i++)
+                if (places[i].whole ? !reset_foreign(a, places[i].path) : was_absent(a, places[i].path))
+                        empty(a, places[i].path);
         for (size_t i = 0; i < a->count && session_alive(&a->session); i++) /* those the Cluster names; ONCE: if they came with us */
                 if (a->entries[i].kind == SPEC_DIR && (!(a->entries[i].flags & SPEC_ONCE) || was_absent(a, a->entries[i].path)))
                         empty(a, a->entries[i].path);
@@ -171,6 +196,11 @@ static void put_back(struct agent *a)
 {
         struct error err CLEANUP(error_release) = { 0 };
         before_each(a, "sysctl", put_sysctl_back);
+        for (size_t i = ARRAY_SIZE(places); i-- > 0;) { /* modes; and those that came with us, now empty */
+                struct error ignored CLEANUP(error_release) = { 0 };
+                if (before_is(a, "dir", places[i].path) || before_is(a, "absent", places[i].path))
+                        before_restore(a, places[i].path, &ignored);
+        }
         do {
                 removed_dirs = 0;
                 before_each(a, "made", remove_dir);

@@ -27,6 +27,7 @@ spec:
   kubernetes: 1.36.3
   provider: {{ssh: {{user: root, key: key, options: ["UserKnownHostsFile={WORK}/known"]}}}}
   api: {{vip: 10.128.0.9}}
+  network: {{dnsUpstream: [10.128.0.1]}}
   pools:
     - {{name: control, roles: [control-plane, etcd], hosts: [{{address: {HOSTS["c1"]}, name: c1}}]}}
     - {{name: worker, hosts: [{{address: {HOSTS["w1"]}, name: w1}}]}}
