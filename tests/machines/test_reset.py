@@ -128,7 +128,8 @@ def before():
     subprocess.run(["umount", DISK], capture_output=True)
     shutil.rmtree(WORK, ignore_errors=True)
     DISK.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "slipway-test", DISK], check=True)
+    # preflight wants 3 GiB free on each, beside what the other holds
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5g", "slipway-test", DISK], check=True)
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", WORK / "key"], check=True)
     (WORK / "cluster.yaml").write_text(CLUSTER)
     try:
