@@ -139,6 +139,9 @@ int before_keep(struct agent *a, const char *path, struct error *err); /* the fi
 void before_made(struct agent *a, const char *path);                   /* a directory made on the way to a file */
 void before_value(struct agent *a, const char *kind, const char *key, const char *value);
 const char *before_get(struct agent *a, const char *kind, const char *key); /* the value, or NULL */
+bool before_is(struct agent *a, const char *kind, const char *key);
+bool before_unit_was(struct agent *a, const char *unit, const char *word);                                            /* "active", "enabled", "masked" */
+void before_each(struct agent *a, const char *kind, void (*fn)(struct agent *a, const char *key, const char *value)); /* fn must not change the list */
 int before_flush(struct agent *a, struct error *err);
 /* Puts back what was there, or removes: 0 when the path is gone now, 1 when something is back, 2 when it is a directory in use. */
 int before_restore(struct agent *a, const char *path, struct error *err);
@@ -196,6 +199,7 @@ void apply_modules(struct agent *a, struct entry *e, size_t n);
 void apply_mounts(struct agent *a, struct entry *e, size_t n);
 bool sysctl_same(struct agent *a, const char *name, const char *value, bool *there);
 int sysctl_write(struct agent *a, const char *name, const char *value, struct error *err);
+void sysctls_keep(struct agent *a);  /* before the first run: those that the programs we bring set by themselves */
 bool kernel_has(const char *module); /* loaded, or built in */
 bool kernel_may(const char *module); /* or can be loaded */
 
@@ -219,8 +223,9 @@ void image_remove(struct agent *a, const char *name);
 /* unit.c */
 void check_units(struct agent *a);
 void apply_units(struct agent *a, struct entry *e, size_t n);
-void units_rest(struct agent *a);    /* those that waited for something after them, and those that failed */
-void units_premask(struct agent *a); /* before packages come: what they would start */
+void units_rest(struct agent *a);                       /* those that waited for something after them, and those that failed */
+void units_premask(struct agent *a);                    /* before packages come: what they would start */
+void unit_keep(struct agent *a, const struct entry *e); /* the first time: how it is before us */
 void unit_remove(struct agent *a, const struct row *row);
 bool is_unit_file(const char *path);
 struct child *units_show(struct agent *a, const struct words *names);
@@ -233,6 +238,7 @@ bool agent_own(struct agent *a, struct error *err);
 void spec_check(struct agent *a); /* what each entry would become */
 void spec_needs(struct agent *a); /* the blobs that are missing, and READY */
 int spec_apply(struct agent *a, int mode, struct error *err);
+void record_undo(struct agent *a);       /* every entry of the record goes back to what was there before */
 bool agent_whole(const struct agent *a); /* / itself: units, packages, images and modules are of the machine */
 
 /* drift.c: the paths and units that are not as they were applied, one DRIFT field each */
@@ -243,6 +249,11 @@ struct drift {
 };
 void drift_begin(struct agent *a, struct drift *d); /* starts the programs it needs */
 void drift_end(struct agent *a, struct drift *d, struct str *frame);
+
+/* reset.c */
+int reset_apply(struct agent *a, struct error *err); /* takes everything off the host */
+void places_keep(struct agent *a);                   /* before the first run: which directories of the cluster's programs are there */
+void rules_keep(struct agent *a);                    /* reset_rules.c: the tables of rules that are there before us */
 
 /* facts.c */
 void facts_write(struct agent *a, struct str *out);

@@ -174,6 +174,12 @@ static void remove_vanished(struct agent *a, bool images)
         }
 }
 
+void record_undo(struct agent *a)
+{
+        index_clear(&a->wanted);
+        remove_vanished(a, false); /* the images went with the runtime's data */
+}
+
 /* --- the run --------------------------------------------------------------------------------------------------------- */
 
 /* Everything this run may touch is in the record before it is touched; units that will read something new are marked. */
@@ -181,12 +187,20 @@ static int prepare(struct agent *a, struct error *err)
 {
         bool interrupted = !a->record.spec[0] && a->record.count;
         int r = 0;
+        if (!a->record.count)
+                places_keep(a);
+        if (!a->record.count && agent_whole(a)) {
+                sysctls_keep(a);
+                rules_keep(a);
+        }
         for (size_t i = 0; i < a->count && r == 0; i++) {
                 struct entry *e = &a->entries[i];
                 bool known = record_find(&a->record, e->kind, entry_key(e));
                 struct row *row = record_put(&a->record, e->kind, entry_key(e));
                 if (!known)
                         row->flags = e->flags;
+                if (e->kind == SPEC_UNIT && !known && agent_whole(a))
+                        unit_keep(a, e);
                 if (e->kind == SPEC_UNIT && agent_whole(a))
                         snprintf(row->digest, SHA256_HEX, "%s", e->news || (!known && !e->unit.active) ? "" : e->reads);
                 if (interrupted && (e->kind == SPEC_FILE || e->kind == SPEC_LINK || e->kind == SPEC_ARTIFACT))
@@ -269,6 +283,12 @@ int spec_apply(struct agent *a, int mode, struct error *err)
         if (a->record.cluster && a->cluster && !streq(a->record.cluster, a->cluster)) {
                 error_set(err, EEXIST, EXIT_STATE, "this node belongs to another cluster (%s)", a->record.cluster);
                 return error_hint(err, "reset the node first, or take it out of cluster.yaml");
+        }
+        if (mode == 3) {
+                int r = reset_apply(a, err);
+                if (r == 0)
+                        done(a);
+                return r;
         }
         spec_check(a);
         if (mode == 2)

@@ -68,14 +68,15 @@ static void load(struct agent *a)
                 remove_strays(a);
 }
 
-/* Kinds of one key: "sysctl" for a sysctl, "made" for a directory on the way, otherwise a path. */
+/* Kinds that are no path's content: a value, a directory on the way, a unit's state, a package or a table of rules that was not or was there. */
+static bool is_value(const char *kind) { return word_in("sysctl made unit package table", kind); }
+
 static struct original *find(struct agent *a, const char *kind, const char *key)
 {
         load(a);
         for (size_t i = 0; i < a->before.count; i++) {
                 struct original *o = &a->before.v[i];
-                bool value = streq(o->kind, "sysctl") || streq(o->kind, "made");
-                if (streq(o->key, key) && (kind ? streq(o->kind, kind) : !value))
+                if (streq(o->key, key) && (kind ? streq(o->kind, kind) : !is_value(o->kind)))
                         return o;
         }
         return NULL;
@@ -189,6 +190,18 @@ const char *before_get(struct agent *a, const char *kind, const char *key)
         return o ? o->value : NULL;
 }
 
+bool before_is(struct agent *a, const char *kind, const char *key) { return find(a, kind, key) != NULL; }
+
+bool before_unit_was(struct agent *a, const char *unit, const char *word) { return word_in(before_get(a, "unit", unit), word); }
+
+void before_each(struct agent *a, const char *kind, void (*fn)(struct agent *a, const char *key, const char *value))
+{
+        load(a);
+        for (size_t i = 0; i < a->before.count; i++)
+                if (streq(a->before.v[i].kind, kind))
+                        fn(a, a->before.v[i].key, a->before.v[i].value);
+}
+
 /* Directories that were made for this path alone go with it. */
 static void remove_parents(struct agent *a, const char *path)
 {
@@ -211,8 +224,8 @@ static int restore_file(struct agent *a, const struct original *o, const char *f
         int r = link(from, temp) < 0 ? copy(from, temp, 0600) : 0;
         if (r == 0 && (chown(temp, o->uid, o->gid) < 0 || chmod(temp, o->mode) < 0 || rename(temp, full) < 0))
                 r = -errno;
-        unlink(r < 0 ? temp : from);
-        return r;
+        unlink(temp); /* still there when it failed, or when both were the same file already: a run before this one was killed here */
+        return r;     /* what was kept goes when no line of the index names it any more */
 }
 
 static int restore_link(const struct original *o, const char *full)

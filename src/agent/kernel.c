@@ -47,6 +47,23 @@ int sysctl_write(struct agent *a, const char *name, const char *value, struct er
         return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot set it to %s: %s", value, strerror(-r)) : 0;
 }
 
+/* The kubelet, kube-proxy and the CNI plugins set these whatever the spec says. */
+void sysctls_keep(struct agent *a)
+{
+        static const char *const names[] = { "vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops", "kernel.keys.root_maxkeys",
+                "kernel.keys.root_maxbytes", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv6.conf.default.forwarding",
+                "net.ipv4.conf.all.route_localnet", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables",
+                "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_tcp_timeout_established",
+                "net.netfilter.nf_conntrack_tcp_timeout_close_wait", "net.netfilter.nf_conntrack_tcp_be_liberal", "net.ipv4.vs.conntrack",
+                "net.ipv4.vs.conn_reuse_mode", "net.ipv4.vs.expire_nodest_conn", "net.ipv4.vs.expire_quiescent_template", "net.ipv4.conf.all.arp_ignore",
+                "net.ipv4.conf.all.arp_announce" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                struct str now CLEANUP(str_release) = { 0 };
+                if (sysctl_read(a, names[i], &now))
+                        before_value(a, "sysctl", names[i], str_text(&now));
+        }
+}
+
 void check_sysctl(struct agent *a, struct entry *e)
 {
         bool there;

@@ -1,7 +1,7 @@
 /* Packages, with the node's own package manager: only what is missing is installed, all at once. */
 #include <fcntl.h>
 
-#include "agent/agent.h"
+#include "agent/reset.h"
 
 #define QUERY_SECONDS   120
 #define INSTALL_SECONDS 1800
@@ -9,7 +9,7 @@
 static const struct manager {
         const char *program;
         const char *databases[3]; /* what changes when something is installed */
-        const char *query[6], *install[16], *refresh[8];
+        const char *query[6], *install[16], *refresh[8], *list[6], *remove[8];
 } managers[] = {
         { .program = "apt-get",
                 .databases = { "/var/lib/dpkg/status" },
@@ -17,22 +17,31 @@ static const struct manager {
                 /* a configuration file that we wrote before the package came stays ours; another apt at work is waited for */
                 .install = { "apt-get", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Options::=--force-confold", "-o",
                         "Dpkg::Options::=--force-confdef", "install", "--" },
-                .refresh = { "apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update" } },
+                .refresh = { "apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update" },
+                .list = { "dpkg-query", "-W", "-f", "${Package} ${Status}\n" },
+                /* dpkg and not apt: it removes nothing else, and leaves what something else has come to need */
+                .remove = { "dpkg", "--purge" } },
         { .program = "dnf",
                 .databases = { "/usr/lib/sysimage/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/Packages" },
                 .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
                 .install = { "dnf", "-y", "--setopt=install_weak_deps=False", "install" },
-                .refresh = { "dnf", "-y", "makecache" } },
+                .refresh = { "dnf", "-y", "makecache" },
+                .list = { "rpm", "-qa", "--qf", "%{NAME} install ok installed\n" },
+                .remove = { "rpm", "-e" } },
         { .program = "yum",
                 .databases = { "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/Packages" },
                 .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
                 .install = { "yum", "-y", "install" },
-                .refresh = { "yum", "-y", "makecache" } },
+                .refresh = { "yum", "-y", "makecache" },
+                .list = { "rpm", "-qa", "--qf", "%{NAME} install ok installed\n" },
+                .remove = { "rpm", "-e" } },
         { .program = "zypper",
                 .databases = { "/usr/lib/sysimage/rpm/Packages.db", "/var/lib/rpm/Packages.db", "/var/lib/rpm/Packages" },
                 .query = { "rpm", "-q", "--qf", "%{NAME} install ok installed\n", "--whatprovides" },
                 .install = { "zypper", "--non-interactive", "install", "--no-recommends", "--" },
-                .refresh = { "zypper", "--non-interactive", "refresh" } },
+                .refresh = { "zypper", "--non-interactive", "refresh" },
+                .list = { "rpm", "-qa", "--qf", "%{NAME} install ok installed\n" },
+                .remove = { "rpm", "-e" } },
 };
 
 static const struct manager *manager(void)
@@ -183,6 +192,65 @@ static int install_retry(struct agent *a, const struct manager *m, struct entry 
         return install(a, m, e, n, err);
 }
 
+/* ---- what came with us ---- */
+
+static void list_all(struct agent *a, const struct manager *m, struct str *out)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        tool(&a->session, m->list, QUERY_SECONDS, out, &err);
+}
+
+/* Those of `now` that were not there `then`: what we asked for and what it needed. */
+static void keep_new(struct agent *a, const struct str *then, const struct str *now)
+{
+        static const char tail[] = " install ok installed";
+        struct error err CLEANUP(error_release) = { 0 };
+        char *copy CLEANUP(free_p) = xstrdup(str_text(now)), *save = NULL;
+        for (char *line = strtok_r(copy, "\n", &save); then->len && line; line = strtok_r(NULL, "\n", &save)) {
+                if (!has_suffix(line, tail))
+                        continue;
+                line[strlen(line) - strlen(tail)] = 0;
+                if (!installed(then, line))
+                        before_value(a, "package", line, "absent");
+        }
+        before_flush(a, &err);
+}
+
+static struct words *came; /* for before_each */
+
+static void add_came(struct agent *a, const char *name, const char *value)
+{
+        (void)a;
+        (void)value;
+        words_add(came, name);
+}
+
+/* What nobody else needs goes; what something else has come to need stays, and that is no failure. One by one only when all at once is refused. */
+void reset_packages(struct agent *a)
+{
+        struct words names CLEANUP(words_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct manager *m = manager();
+        came = &names;
+        before_each(a, "package", add_came);
+        if (!m || !names.n)
+                return;
+        setenv("DEBIAN_FRONTEND", "noninteractive", 1);
+        for (size_t i = 0; i <= names.n && session_alive(&a->session); i++) {
+                struct words w CLEANUP(words_release) = { 0 };
+                words_all(&w, m->remove);
+                for (size_t k = 0; k < names.n; k++)
+                        if (!i || k == i - 1)
+                                words_add(&w, names.v[k]);
+                error_release(&err);
+                if (manage(a, w.v, &err) == 0 && !i)
+                        break;
+                if (streq(m->program, "apt-get")) /* dpkg removes what it can of a list */
+                        break;
+        }
+        reset_event(a, SPEC_PACKAGE, "packages", STATE_REMOVED, err.code ? "those that nothing else needs" : NULL);
+}
+
 void apply_packages(struct agent *a, struct entry *e, size_t n)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -195,9 +263,13 @@ void apply_packages(struct agent *a, struct entry *e, size_t n)
                 if (!m)
                         error_set(&err, ENOENT, EXIT_STEP, "no package manager is known on this node (apt-get, dnf, yum or zypper)");
                 else {
+                        struct str then CLEANUP(str_release) = { 0 }, after CLEANUP(str_release) = { 0 };
                         units_premask(a);
                         a->recheck = true;
+                        list_all(a, m, &then);
                         install_retry(a, m, e, n, &err);
+                        list_all(a, m, &after);
+                        keep_new(a, &then, &after);
                 }
         }
         if (a->session.cut)

@@ -283,16 +283,36 @@ void units_premask(struct agent *a)
                 }
 }
 
-void unit_remove(struct agent *a, const struct row *row)
+void unit_keep(struct agent *a, const struct entry *e)
+{
+        const struct unit_state *u = &e->unit;
+        char *words CLEANUP(free_p) =
+                xasprintf("%s%s%s", u->masked ? "masked " : "", u->found && u->enabled ? "enabled " : "", u->found && u->active ? "active " : "");
+        if (u->known)
+                before_value(a, "unit", e->name, *words ? words : "-");
+}
+
+static void ctl(struct agent *a, const char *verb, const char *unit, int seconds)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        if (row->flags & SPEC_DISABLE)
-                tool(&a->session, WORDS("systemctl", "--quiet", "--no-reload", "unmask", "--", row->key), CTL_SECONDS, NULL, &err);
-        else {
-                tool(&a->session, WORDS("systemctl", "--quiet", "stop", "--", row->key), STOP_SECONDS, NULL, &err);
-                error_release(&err);
-                if (row->flags & SPEC_ENABLE)
-                        tool(&a->session, WORDS("systemctl", "--quiet", "--no-reload", "disable", "--", row->key), CTL_SECONDS, NULL, &err);
+        if (tool(&a->session, WORDS("systemctl", "--quiet", verb, "--", unit), seconds, NULL, &err) < 0)
+                journal(a, "%s %s: %s", verb, unit, err.message ? err.message : "failed");
+}
+
+/* Back to how it was before us. One that ran then goes on; it reads what is back in place when it is next started. */
+void unit_remove(struct agent *a, const struct row *row)
+{
+        bool active = before_unit_was(a, row->key, "active");
+        if (row->flags & SPEC_DISABLE) {
+                if (!before_unit_was(a, row->key, "masked"))
+                        ctl(a, "unmask", row->key, CTL_SECONDS);
+                if (active)
+                        ctl(a, "start", row->key, STOP_SECONDS);
+        } else {
+                if (!active)
+                        ctl(a, "stop", row->key, STOP_SECONDS);
+                if (row->flags & SPEC_ENABLE && !before_unit_was(a, row->key, "enabled"))
+                        ctl(a, "disable", row->key, CTL_SECONDS);
         }
         a->reload = true;
 }

@@ -84,20 +84,24 @@ static void on_cordoned(const char *error, void *arg)
         drain(m);
 }
 
-void step_cordon(struct step *s)
+void member_drain(struct member *m, struct step *s)
 {
-        struct member *m = s->arg;
         bool ours;
-        if (!m->site->api_up || !m->object || (m->fate == FATE_REMOVE && !m->answers)) { /* who is dead is not asked: its pods go with its Node */
-                step_kept(s);
-                return;
-        }
         m->user = s;
         step_doing(s, -1, "moving its pods away");
         if (node_cordoned(m->object, &ours) && !ours)
                 drain(m);
         else
                 kube_cordon(m->site->kube, m->node->name, true, on_cordoned, m);
+}
+
+void step_cordon(struct step *s)
+{
+        struct member *m = s->arg;
+        if (!m->site->api_up || !m->object || (m->fate == FATE_REMOVE && !m->answers)) /* who is dead is not asked: its pods go with its Node */
+                step_kept(s);
+        else
+                member_drain(m, s);
 }
 
 static void on_uncordoned(const char *error, void *arg)

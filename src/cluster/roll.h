@@ -13,6 +13,8 @@ void step_etcd_promote(struct step *s);
 void step_etcd_leave(struct step *s);
 void step_forget(struct step *s); /* its Node object */
 
+/* Cordons the member's node (m->object) and moves its pods away; ends the step. One that they will not leave is uncordoned again. */
+void member_drain(struct member *m, struct step *s);
 /* How many workers may be away at once. */
 size_t workers_at_once(const struct site *s);
 

@@ -35,7 +35,9 @@ struct member { /* a node in a run */
         struct link *link;
         struct step *user; /* the step that waits for the link */
         int tries;
-        bool made; /* this run made or started the machine: it may still be booting */
+        unsigned leaving; /* enum reset_how bits: it goes out of the cluster */
+        bool optional;    /* a run goes on when it cannot be reached */
+        bool made;        /* this run made or started the machine: it may still be booting */
         json_t *said, *drift;
         char applied[65], wanted[65];
         struct facts facts;

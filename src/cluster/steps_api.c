@@ -30,7 +30,7 @@ int site_kube(struct site *s, struct error *err)
                 return r;
         const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
         struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
-        int r = site_tunnels(s, &target, err);
+        r = site_tunnels(s, &target, err);
         return r < 0 ? r : kube_open(s->base, &target, &s->kube, err);
 }
 

@@ -207,6 +207,11 @@ static void on_closed(struct link *l, struct error *err, void *arg)
                 step_kept(s);
                 return;
         }
+        if (m->optional && s == m->connect) {
+                step_doing(s, -1, "%s", err && err->message ? err->message : "it cannot be reached");
+                step_done(s, NULL);
+                return;
+        }
         if (!err)
                 error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
         step_done(s, err ? err : &gone);

@@ -3,6 +3,7 @@
  * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
  * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
  * at a time, all others at once. */
+#include "cluster/reset.h"
 #include "cluster/roll.h"
 #include "kube/drain.h"
 
@@ -133,7 +134,12 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
         struct step *cordon = run_step(&s->run, "drain", m->node->name, step_cordon, m);
         struct step *leave = run_step(&s->run, "etcd leave", m->node->name, step_etcd_leave, m);
         struct step *forget = run_step(&s->run, "forget", m->node->name, step_forget, m);
-        struct step *destroy = run_step(&s->run, "machine", m->node->name, step_destroy, m);
+        bool hosts = !s->ops->makes_machines; /* which stay, without Kubernetes, where they still answer */
+        struct step *destroy = run_step(&s->run, hosts ? "reset" : "machine", m->node->name,
+                !hosts       ? step_destroy
+                : m->answers ? step_reset_host
+                             : step_kept,
+                m);
         step_after(cordon, after);
         step_after(leave, cordon);
         step_after(forget, leave);

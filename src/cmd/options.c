@@ -21,7 +21,7 @@ const struct option_row option_table[] = {
                 "where machines come from: local, ssh, openstack or aws" },
         { "name", 0, OPT_STRING, AT(name), "NAME", NULL, COMPLETE_NONE, "the cluster's name" },
         { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR, "read a Kubespray inventory" },
-        { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "overwrite" },
+        { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE, "init: overwrite; reset: do not drain, and do not need the API" },
         { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
         { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
         { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE, "how many lines from the end (default: 100)" },

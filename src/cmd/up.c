@@ -2,7 +2,7 @@
 #include <event2/event.h>
 
 #include "cluster/plan.h"
-#include "cmd/cmd.h"
+#include "cmd/operate.h"
 #include "ui/ui.h"
 
 static void base_free(struct event_base **b)
@@ -52,7 +52,7 @@ static int approve(struct site *s, struct error *err)
 }
 
 /* Runs the steps of an operation, journalled and shown. */
-static int operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
+int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
 {
         struct journal *j = NULL;
         const char *last = NULL;
@@ -87,7 +87,7 @@ static int run_verb(const struct options *o, const char *verb, void (*steps)(str
                 return r;
         r = site_open(&s, base, &a, c, state_of(o), verb, err);
         if (r == 0)
-                r = operate(o, &s, steps, err);
+                r = cmd_operate(o, &s, steps, err);
         if (r == 0)
                 r = after(o, &s, err);
         site_release(&s);
@@ -109,7 +109,12 @@ static int after_down(const struct options *o, struct site *s, struct error *err
 
 int cmd_up(const struct options *o, struct error *err) { return run_verb(o, "up", up_steps, after_up, err); }
 
-int cmd_down(const struct options *o, struct error *err) { return run_verb(o, "down", down_steps, after_down, err); }
+/* Hosts you have are not taken away: Kubernetes is taken off them. */
+int cmd_down(const struct options *o, struct error *err)
+{
+        int r = cmd_reset_hosts(o, err);
+        return r == RESET_NOT_HOSTS ? run_verb(o, "down", down_steps, after_down, err) : r;
+}
 
 /* ---- plan ---- */
 

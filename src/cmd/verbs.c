@@ -49,9 +49,22 @@ const struct verb verb_table[] = {
         { .name = "down",
                 .args = "",
                 .summary = "take away the machines that slipway made",
-                .help = "Removes every machine of the cluster with all it holds. The cluster's certificates stay in the state directory.",
-                .options = "",
+                .help = "Removes every machine of the cluster with all it holds. On hosts you have (provider ssh) it is 'reset' of all of them. The cluster's "
+                        "certificates stay in the state directory.",
+                .options = "yes force",
                 .run = cmd_down },
+        { .name = "reset",
+                .args = "[NODE...]",
+                .max_args = -1,
+                .summary = "take Kubernetes off hosts and leave them as they were",
+                .help = "A node is drained, leaves etcd and the API, and then everything that slipway and the cluster's programs put on its host goes: files, "
+                        "units, containers, images, mounts, links, rules, packages that came with it. What was there before is put back. A member that etcd "
+                        "needs "
+                        "for its "
+                        "quorum is refused. It works on a broken node, and may be repeated. Without a NODE it is the whole cluster: you are asked for its "
+                        "name unless --yes is given. --force leaves without a drain, and without the API if that does not answer.",
+                .options = "yes force",
+                .run = cmd_reset },
         { .name = "kubeconfig",
                 .args = "",
                 .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",

@@ -97,10 +97,21 @@ static int sa_load(struct identity *id, struct error *err)
         return r < 0 || id->looking ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
+static int sa_take(struct identity *id, const char *pem, struct error *err)
+{
+        EVP_PKEY *k CLEANUP(pkey_p) = key_parse((struct span){ (const uint8_t *)pem, strlen(pem) });
+        if (!k)
+                return error_set(err, EINVAL, EXIT_STEP, "the cluster's sa.key holds no private key in PEM form");
+        id->sa_key = xstrdup(pem);
+        return sa_public(id, k, err);
+}
+
 static int authorities_create(struct identity *id, const struct cluster *c, struct error *err)
 {
         for (int ca = 0; ca < CA_COUNT; ca++) {
-                int r = own_ca_load(c, ca, id->now, &id->ca[ca], err);
+                int r = given_load(id, ca, err);
+                if (r == -ENOENT && !err->code)
+                        r = own_ca_load(c, ca, id->now, &id->ca[ca], err);
                 if (r == -ENOENT && !err->code)
                         r = authority_create(id->pki, ca, &c->certificates, id->now, &id->ca[ca], err);
                 if (r < 0)
@@ -145,12 +156,19 @@ static void unlink_in(const struct identity *id, const char *name)
 
 static int create(struct identity *id, const struct cluster *c, struct error *err)
 {
+        const struct identity_given *g = id->pki->given;
         int r = authorities_create(id, c, err);
         if (r == 0)
-                r = sa_create(id, c->certificates.algorithm, err);
+                r = g && g->sa_key ? sa_take(id, g->sa_key, err) : sa_create(id, c->certificates.algorithm, err);
         if (r < 0)
                 return r;
         secrets_create(id);
+        if (g && g->encryption_key) {
+                secret_free(&id->encryption_key);
+                secret_free(&id->encryption_key_name);
+                id->encryption_key = xstrdup(g->encryption_key);
+                id->encryption_key_name = xstrdup(g->encryption_key_name);
+        }
         r = write_first(id, c, err);
         if (r < 0) { /* a full disk: leave nothing half-made, and the mark goes last */
                 struct error ignored CLEANUP(error_release) = { 0 };
@@ -216,6 +234,8 @@ static int open_locked(struct identity *id, const struct cluster *c, struct erro
                 return r;
         store_sweep(id->dir);
         r = load_or_create(id, c, err);
+        if (r == 0)
+                r = given_same(id, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
                 r = issuer_init(&id->pki->issuer[ca], id->ca[ca].x509, id->ca[ca].pkey, err);
         return r < 0 ? r : extra_leaves(id, c, err);
@@ -223,12 +243,19 @@ static int open_locked(struct identity *id, const struct cluster *c, struct erro
 
 int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
 {
+        return identity_adopt(state, c, NULL, now, out, err);
+}
+
+int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err)
+{
         struct identity id = { .lock = -1, .now = now, .pki = pki_new() };
         int r = names_check(c, err);
+        id.pki->given = given;
         if (r == 0)
                 r = store_open(state, c->name, &id.dir, err);
         if (r == 0)
                 r = open_locked(&id, c, err);
+        id.pki->given = NULL;
         if (r < 0)
                 identity_release(&id);
         else

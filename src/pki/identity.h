@@ -79,6 +79,15 @@ struct identity {
 /* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"), holding its lock until identity_release.
  * `now` is passed in so that tests own the clock. EXIT_STATE on a lock, damage or foreign owner; EXIT_CONFIG on an unfit own CA. */
 int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+/* What an existing cluster has: PEM texts, and its encryption key (base64 of 32 bytes; NULL: none). An etcd that is not the cluster's own has no authority here: one
+ * is made. */
+struct identity_given {
+        const char *ca_cert[CA_COUNT], *ca_key[CA_COUNT], *sa_key;
+        const char *encryption_key, *encryption_key_name;
+};
+/* The first run of a cluster that is taken over: like identity_open, but what is given is taken in instead of being made. -EEXIST when there is an Identity
+ * already that has other authorities. */
+int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err);
 /* The same for verbs that only ask: takes no lock (so it works beside a run that holds it) and writes nothing. -ENOENT when no run has made it yet, with
  * out->dir set even then: it may be given to identity_release in any case. Leaves that would have to be issued are made in memory only. */
 int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);

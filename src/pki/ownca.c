@@ -89,3 +89,37 @@ int own_ca_same(const struct cluster *c, enum ca_id ca, const struct authority *
         error_set(err, EEXIST, EXIT_CONFIG, "%s: %s is not the authority this cluster was made with", ca_table[ca].field, path);
         return error_hint(err, "put the first one back; changing an authority of a cluster that exists is a rotation: certs rotate-ca");
 }
+
+/* ---- of a cluster that is taken over ---- */
+
+int given_load(struct identity *id, enum ca_id ca, struct error *err)
+{
+        const struct identity_given *g = id->pki->given;
+        static const struct ca_source src = { "the cluster's authority", "its key",
+                "an authority whose key is kept elsewhere cannot be taken over: bring the key", "renew it with the tool that made the cluster first",
+                EXIT_STEP };
+        if (!g || !g->ca_cert[ca] || !g->ca_key[ca])
+                return -ENOENT;
+        struct str cert CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 };
+        str_add(&cert, g->ca_cert[ca]);
+        str_add(&key, g->ca_key[ca]);
+        int r = authority_parse(&src, &cert, &key, id->now, &id->ca[ca], err);
+        return r < 0 ? error_wrap(err, "%s", ca_table[ca].path) : 0;
+}
+
+/* An Identity that was there before must be the same cluster's. */
+int given_same(const struct identity *id, struct error *err)
+{
+        const struct identity_given *g = id->pki->given;
+        for (int ca = 0; g && ca < CA_COUNT; ca++) {
+                if (!g->ca_cert[ca] || !g->ca_key[ca])
+                        continue;
+                struct span have = { (const uint8_t *)id->ca[ca].bundle, strlen(id->ca[ca].bundle) };
+                struct span given = { (const uint8_t *)g->ca_cert[ca], strlen(g->ca_cert[ca]) };
+                if (same_certificates(given, have))
+                        continue;
+                error_set(err, EEXIST, EXIT_STATE, "%s holds the Identity of another cluster: its %s is not this one's", id->dir, ca_table[ca].path);
+                return error_hint(err, "give the cluster another name (--name), or another state directory (--state)");
+        }
+        return 0;
+}

@@ -160,6 +160,8 @@ void authority_release(struct authority *a);
 /* ownca.c: -ENOENT and nothing set where none is configured */
 int own_ca_load(const struct cluster *c, enum ca_id ca, time_t now, struct authority *out, struct error *err);
 int own_ca_same(const struct cluster *c, enum ca_id ca, const struct authority *stored, struct error *err);
+int given_load(struct identity *id, enum ca_id ca, struct error *err); /* -ENOENT, without a sentence, when none is given */
+int given_same(const struct identity *id, struct error *err);
 
 /* --- secrets.c: identity.json --- */
 
@@ -184,6 +186,7 @@ extern void (*store_written)(const char *path);
 char *store_name(const char *dir, const char *sub, const char *name); /* DIR/SUB/NAME.pem, NAME made safe as a file's name */
 
 struct pki {
+        const struct identity_given *given; /* while the Identity is opened */
         EVP_PKEY_CTX *keygen[KEY_RSA_4096 + 1];
         struct issuer issuer[CA_COUNT];
         struct want want;

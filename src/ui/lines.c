@@ -30,10 +30,11 @@ static void on_step(struct run *r, struct step *s, void *arg)
                 say(at, s, ": ", s->state == STEP_KEPT ? "so already" : took);
 }
 
-/* Every single file of a first run would hide what matters: they are in the journal and the report. */
+/* Every single file of a first or last run would hide what matters: they are in the journal and the report. */
 static void on_change(struct run *r, struct step *s, const char *change, void *arg)
 {
-        if (!streq(s->name, "apply") || has_prefix(change, "failed"))
+        bool many = streq(s->name, "apply") || streq(s->name, "reset");
+        if (!many || has_prefix(change, "failed"))
                 say("           ", s, ": ", change);
 }
 

@@ -1,0 +1,15 @@
+/* Between the verbs that change a cluster. */
+#ifndef SLIPWAY_OPERATE_H
+#define SLIPWAY_OPERATE_H
+
+#include "cluster/site.h"
+#include "cmd/cmd.h"
+
+/* Runs the steps of an operation, journalled and shown. */
+int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err);
+
+/* `down` where the provider makes no machines: reset of all hosts. RESET_NOT_HOSTS: it makes them. */
+#define RESET_NOT_HOSTS 1000
+int cmd_reset_hosts(const struct options *o, struct error *err);
+
+#endif
