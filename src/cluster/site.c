@@ -96,6 +96,8 @@ void site_release(struct site *s)
                 event_free(s->dns_timer);
         if (s->verify_timer)
                 event_free(s->verify_timer);
+        if (s->fabric_timer)
+                event_free(s->fabric_timer);
         for (size_t i = 0; s->members && i < s->count; i++)
                 member_release(&s->members[i]);
         run_release(&s->run);

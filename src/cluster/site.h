@@ -45,7 +45,7 @@ struct site {
         char *lock_path; /* bundle.lock */
         struct kube *kube;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer;
+        struct event *dns_timer, *verify_timer, *fabric_timer;
         struct run run;
 };
 
@@ -69,6 +69,8 @@ void step_preflight(struct step *s);  /* arg: site */
 void step_apply(struct step *s);      /* arg: member */
 void step_api(struct step *s);        /* arg: site */
 void step_objects(struct step *s);    /* arg: site */
+void step_manifests(struct step *s);  /* arg: site; only where the fabric is custom, as the next */
+void step_fabric(struct step *s);     /* arg: site */
 void step_node_ready(struct step *s); /* arg: member */
 void step_dns(struct step *s);        /* arg: site */
 void step_verify(struct step *s);     /* arg: site */

@@ -2,6 +2,17 @@
  * here; only what truly waits for the API waits for it. */
 #include "cluster/site.h"
 
+/* The user's own manifests are read before anything is touched, and applied when the API has its first objects. */
+static void fabric_steps(struct site *s, struct step *preflight, struct step *objects, struct step *dns)
+{
+        struct step *manifests = run_step(&s->run, "manifests", NULL, step_manifests, s), *fabric = run_step(&s->run, "fabric", NULL, step_fabric, s);
+        step_after(preflight, manifests);
+        for (size_t i = 0; i < s->count; i++)
+                step_after(s->members[i].create, manifests);
+        step_after(fabric, objects);
+        step_after(dns, fabric);
+}
+
 void up_steps(struct site *s)
 {
         struct run *r = &s->run;
@@ -33,6 +44,8 @@ void up_steps(struct site *s)
         step_after(objects, api);
         step_after(dns, objects);
         step_after(verify, dns);
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
+                fabric_steps(s, preflight, objects, dns);
 }
 
 void down_steps(struct site *s)
