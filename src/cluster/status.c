@@ -121,7 +121,9 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
                 struct member *m = site_member(st->site, json_string_value(json_object_get(json_object_get(o, "metadata"), "name")));
-                if (m && !m->object)
+                if (!m)
+                        json_array_append(st->others, o);
+                else if (!m->object)
                         m->object = json_incref(o);
         }
         answered(st);
@@ -174,6 +176,7 @@ static void status_release(struct status *st)
         }
         kube_free(st->site->kube);
         st->site->kube = NULL;
+        json_decref(st->others);
         free(st->api_trouble);
         free(st->api_version);
         free(st->nodes);
@@ -181,7 +184,7 @@ static void status_release(struct status *st)
 
 int status_ask(struct site *s, json_t **out, bool *healthy, struct error *err)
 {
-        struct status st = { .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st.nodes)) };
+        struct status st = { .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st.nodes)), .others = json_array() };
         for (size_t i = 0; i < s->count; i++) {
                 st.nodes[i] = (struct status_node){ .status = &st, .member = &s->members[i] };
                 ask_node(&st, &st.nodes[i]);

@@ -23,6 +23,7 @@ struct status {
         size_t waiting; /* answers still to come */
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
+        json_t *others; /* Nodes of the API that are not in cluster.yaml */
 };
 json_t *status_json(const struct status *st, bool *healthy);
 

@@ -79,6 +79,19 @@ static void print_etcd(const json_t *list)
         }
 }
 
+static void print_others(const json_t *list)
+{
+        size_t i;
+        const json_t *n;
+        json_array_foreach(list, i, n)
+        {
+                const char *version = text_of(n, "version"), *address = text_of(n, "address");
+                printf("%-13s %s: %s, %s%s%s (%s)\n", i ? "" : "other nodes", text_of(n, "name"),
+                        json_is_true(json_object_get(n, "ready")) ? "Ready" : "not Ready", version ? version : "no version", address ? ", " : "",
+                        address ? address : "", text_of(n, "note"));
+        }
+}
+
 static void print_rest(const json_t *o)
 {
         const json_t *certificates = json_object_get(o, "certificates"), *kubernetes = json_object_get(o, "kubernetes");
@@ -103,6 +116,7 @@ static void print_text(const json_t *o, struct arena *a)
         putchar('\n');
         print_api(json_object_get(o, "api"));
         print_etcd(json_object_get(o, "etcd"));
+        print_others(json_object_get(o, "others"));
         print_rest(o);
         if (n)
                 printf("\n%s is not healthy:\n", text_of(o, "cluster"));
