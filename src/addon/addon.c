@@ -1,6 +1,7 @@
 #include <time.h>
 
 #include "addon/addon.h"
+#include "addon/impl.h"
 #include "base/quote.h"
 #include "base/tree.h"
 #include "node/template.h"
@@ -16,8 +17,7 @@ static char *join_cidrs(const struct cidrs *l)
         return str_take(&s);
 }
 
-/* host:port of the cluster's endpoint, brackets around IPv6. */
-static char *endpoint(const struct cluster *c)
+char *endpoint_text(const struct cluster *c)
 {
         const char *host = cluster_endpoint_host(c);
         struct ip ip;
@@ -29,7 +29,7 @@ static json_t *cluster_configuration(const struct cluster *c)
 {
         static const char *const algorithms[] = { "ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-4096" };
         char *pods CLEANUP(free_p) = join_cidrs(&c->network.pods), *services CLEANUP(free_p) = join_cidrs(&c->network.services),
-                   *host CLEANUP(free_p) = endpoint(c);
+                   *host CLEANUP(free_p) = endpoint_text(c);
         json_t *endpoints = json_array();
         size_t i = 0;
         for (const struct node *n; (n = cluster_next(c, ROLE_ETCD, &i));) {
@@ -76,7 +76,7 @@ static void day_after(time_t now, char out[32])
 int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err)
 {
         struct str common CLEANUP(str_release) = { 0 }, info CLEANUP(str_release) = { 0 };
-        char expiration[32], *host CLEANUP(free_p) = endpoint(c);
+        char expiration[32], *host CLEANUP(free_p) = endpoint_text(c);
         char *server CLEANUP(free_p) = xasprintf("https://%s", host);
         int r = common_kubelet(kubelet, &common, err);
         if (r < 0)

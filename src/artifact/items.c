@@ -13,6 +13,7 @@ enum need {
         WITH_KUBE_PROXY = 1 << 8,
         WITH_VIP = 1 << 9,
         WITHOUT_PACKAGES = 1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
+        ON_JOINED = 1 << 11,        /* a machine that kubeadm joined: never one of ours */
 };
 
 static const unsigned artifact_needs[ART_COUNT] = {
@@ -45,6 +46,9 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_HAPROXY] = ON_KUBE | WITHOUT_PACKAGES,
         [IMG_KEEPALIVED] = ON_CONTROL_PLANE | WITH_VIP | WITHOUT_PACKAGES,
         [IMG_PROBE] = ON_KUBE,
+        [IMG_KUBE_PROXY] = ON_JOINED,
+        [IMG_FLANNEL] = ON_JOINED,
+        [IMG_FLANNEL_PLUGIN] = ON_JOINED,
 };
 
 /* Everything that some node is or has. */

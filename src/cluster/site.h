@@ -101,7 +101,7 @@ struct site {
         size_t tunnel_count;
         char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer, *api_timer;
+        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer;
         struct run run;
 };
 
@@ -134,6 +134,8 @@ void step_observe(struct step *s);    /* arg: site */
 void step_plan(struct step *s);       /* arg: site */
 void step_api(struct step *s);        /* arg: site */
 void step_objects(struct step *s);    /* arg: site */
+void step_manifests(struct step *s);  /* arg: site; only where the fabric is custom, as the next */
+void step_fabric(struct step *s);     /* arg: site */
 void step_node_ready(struct step *s); /* arg: member */
 void step_dns(struct step *s);        /* arg: site */
 void step_verify(struct step *s);     /* arg: site */

@@ -154,7 +154,9 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
                 struct member *m = site_member(st->site, json_string_value(json_object_get(json_object_get(o, "metadata"), "name")));
-                if (m && !m->object)
+                if (!m)
+                        json_array_append(st->others, o);
+                else if (!m->object)
                         m->object = json_incref(o);
         }
         answered(st, &st->api_waiting);
@@ -204,7 +206,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) { event_base_loo
 
 void status_begin(struct status *st, struct site *s)
 {
-        *st = (struct status){ .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st->nodes)), .timer = evtimer_new(s->base, on_timer, st) };
+        *st = (struct status){
+                .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st->nodes)), .timer = evtimer_new(s->base, on_timer, st), .others = json_array()
+        };
         for (size_t i = 0; i < s->count; i++)
                 st->nodes[i] = (struct status_node){ .status = st, .member = &s->members[i], .closed = true };
 }
@@ -223,6 +227,7 @@ void status_end(struct status *st)
         kube_free(st->site->kube);
         st->site->kube = NULL;
         event_free(st->timer);
+        json_decref(st->others);
         free(st->api_trouble);
         free(st->api_version);
         free(st->nodes);

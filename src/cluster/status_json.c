@@ -2,6 +2,7 @@
  *
  *   cluster, healthy, problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift, drifted[], address, trouble
+ *   others[]: nodes that are not in cluster.yaml (a machine that kubeadm joined): name, ready, version, address, pool (slipway's label, else null), note
  *   api: server, ready, version, trouble
  *   etcd[]: node, healthy, leader, version, dbSize, trouble
  *   certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
@@ -83,6 +84,22 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
         set(o, "address", m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
         set(o, "trouble", n->trouble);
         node_problems(st, n, problems);
+        return o;
+}
+
+/* Not ours to mend, so it is told and is no problem. */
+static json_t *other_json(const json_t *node)
+{
+        const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"),
+                     *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
+        const char *pool = json_string_value(json_object_get(labels, POOL_LABEL));
+        json_t *o = json_object();
+        set(o, "name", object_name(node));
+        json_object_set_new(o, "ready", json_boolean(node_ready(node)));
+        set(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
+        set(o, "address", node_internal_ip(node));
+        set(o, "pool", pool);
+        set(o, "note", pool ? "no longer in cluster.yaml" : "joined from outside, not in cluster.yaml");
         return o;
 }
 
@@ -187,19 +204,22 @@ static json_t *run_json(const struct status *st)
 
 json_t *status_json(const struct status *st, bool *healthy)
 {
-        json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(), *o = json_object();
+        json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(), *others = json_array(), *o = json_object();
         json_t *api = api_json(st, problems);
         for (size_t i = 0; i < st->site->count; i++) {
                 json_array_append_new(nodes, node_json(st, &st->nodes[i], problems));
                 if (st->nodes[i].member->node->pool->roles & ROLE_ETCD)
                         json_array_append_new(etcd, etcd_json(&st->nodes[i], problems));
         }
+        for (size_t i = 0; i < json_array_size(st->others); i++)
+                json_array_append_new(others, other_json(json_array_get(st->others, i)));
         json_t *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
         set(o, "cluster", st->site->cluster->name);
         json_object_set_new(o, "healthy", json_boolean(*healthy));
         json_object_set_new(o, "problems", problems);
         json_object_set_new(o, "nodes", nodes);
+        json_object_set_new(o, "others", others);
         json_object_set_new(o, "api", api);
         json_object_set_new(o, "etcd", etcd);
         json_object_set_new(o, "certificates", certificates);

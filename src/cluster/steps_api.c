@@ -93,9 +93,10 @@ void step_objects(struct step *s)
         struct error err CLEANUP(error_release) = { 0 };
         struct str documents CLEANUP(str_release) = { 0 };
         const struct spec_entry *kubelet = NULL;
+        const struct nodespec *spec = NULL;
         for (size_t i = 0; i < site->count && !kubelet; i++)
                 if (site->members[i].rendered)
-                        kubelet = nodespec_find(&site->members[i].spec, SPEC_FILE, "/var/lib/kubelet/config.yaml");
+                        kubelet = nodespec_find(spec = &site->members[i].spec, SPEC_FILE, "/var/lib/kubelet/config.yaml");
         if (!kubelet) {
                 error_set(&err, EINVAL, EXIT_INTERNAL, "no node has a kubelet configuration");
                 step_done(s, &err);
@@ -107,6 +108,8 @@ void step_objects(struct step *s)
         }
         str_add(&documents, "\n---\n");
         addon_fabric(site->cluster, &documents);
+        str_add(&documents, "\n---\n");
+        addon_joined(site->cluster, spec, &documents);
         str_add(&documents, "\n---\n");
         addon_dns(site->cluster, &documents);
         kube_apply(site->kube, str_text(&documents), on_objects, s);
@@ -125,7 +128,7 @@ static char *node_document(const struct member *m)
                 add_label(labels, "node-role.kubernetes.io/control-plane", "");
                 add_label(labels, "node.kubernetes.io/exclude-from-external-load-balancers", "");
         }
-        add_label(labels, "slipway.dev/pool", n->pool->name);
+        add_label(labels, POOL_LABEL, n->pool->name);
         for (size_t i = 0; i < n->pool->labels.n; i++)
                 add_label(labels, n->pool->labels.v[i].key, n->pool->labels.v[i].value);
         for (size_t i = 0; n->host && i < n->host->labels.n; i++)

@@ -26,6 +26,8 @@ void up_steps(struct site *s)
                 step_after(m->compare, s->artifacts); /* their digests are part of what is compared */
                 step_after(s->plan, m->compare);
         }
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
+                step_after(s->plan, run_step(r, "manifests", NULL, step_manifests, s));
         step_after(observe, preflight);
         step_after(s->plan, observe);
 }
@@ -160,6 +162,14 @@ static void remove_all(struct site *s, struct queue *q, bool dead)
         }
 }
 
+/* The user's own fabric is applied when the API has its first objects. */
+static void fabric_steps(struct site *s, struct step *objects, struct step *dns)
+{
+        struct step *fabric = run_step(&s->run, "fabric", NULL, step_fabric, s);
+        step_after(fabric, objects);
+        step_after(dns, fabric);
+}
+
 static void go(struct site *s)
 {
         struct run *r = &s->run;
@@ -185,6 +195,8 @@ static void go(struct site *s)
         step_after(dns, objects);
         step_after(verify, dns);
         step_after(verify, q.last);
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
+                fabric_steps(s, objects, dns);
 }
 
 void step_plan(struct step *step)

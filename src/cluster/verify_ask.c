@@ -62,9 +62,12 @@ static void tell(struct probe *p, size_t i, const char *why)
         };
         const struct target *t = &p->targets[i];
         const char *url = strstr(p->urls[i], "://") + 3;
+        bool custom = p->verify->site->cluster->network.fabric.kind == FABRIC_CUSTOM;
         int n = (int)strcspn(url, "/");
         if (t->kind == TO_POD)
-                verify_failed(p->verify, hints[t->kind], "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to), n, url, why);
+                verify_failed(p->verify,
+                        custom ? "see the pods of your fabric on both nodes, and whether a firewall between them drops its packets" : hints[t->kind],
+                        "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to), n, url, why);
         else
                 verify_failed(p->verify, hints[t->kind], "from a pod on %s to the %s %.*s: %s", name_of(p),
                         t->kind == TO_SERVICE ? "service address" : "service name", n, url, why);

@@ -79,6 +79,19 @@ static void print_etcd(FILE *f, const json_t *list)
         }
 }
 
+static void print_others(FILE *f, const json_t *list)
+{
+        size_t i;
+        const json_t *n;
+        json_array_foreach(list, i, n)
+        {
+                const char *version = text_of(n, "version"), *address = text_of(n, "address");
+                fprintf(f, "%-13s %s: %s, %s%s%s (%s)\n", i ? "" : "other nodes", text_of(n, "name"),
+                        json_is_true(json_object_get(n, "ready")) ? "Ready" : "not Ready", version ? version : "no version", address ? ", " : "",
+                        address ? address : "", text_of(n, "note"));
+        }
+}
+
 static void print_rest(FILE *f, const json_t *o)
 {
         const json_t *certificates = json_object_get(o, "certificates"), *kubernetes = json_object_get(o, "kubernetes");
@@ -103,6 +116,7 @@ void status_print(FILE *f, const json_t *o, struct arena *a)
         fputc('\n', f);
         print_api(f, json_object_get(o, "api"));
         print_etcd(f, json_object_get(o, "etcd"));
+        print_others(f, json_object_get(o, "others"));
         print_rest(f, o);
         if (n)
                 fprintf(f, "\n%s is not healthy:\n", text_of(o, "cluster"));

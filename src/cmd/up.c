@@ -18,6 +18,9 @@ static bool wants_json(const struct options *o) { return o->output && streq(o->o
 static void say_use(const struct site *s)
 {
         printf("%s is up: %zu nodes.\n", s->cluster->name, s->count);
+        if (s->cluster->network.fabric.kind == FABRIC_NONE)
+                printf("next:       its nodes are registered and become Ready with a fabric: kubectl apply -f FABRIC.yaml (or network.fabric: custom, and up "
+                       "again)\n");
         printf("use it:     slipway kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get nodes\n");
         printf("remove it:  slipway down\n");
 }

@@ -137,6 +137,7 @@ static const struct {
         { "kubernetes.io/hostname", "the kubelet sets it to the node's name" },
         { "kubernetes.io/os", "the kubelet sets it to the machine's system" },
         { "kubernetes.io/arch", "the kubelet sets it to the machine's architecture" },
+        { "slipway.dev/pool", "slipway sets it to the pool's name" },
 };
 
 static void labels(const struct tree *src, const struct pairs *l, const struct pool *pool, struct problems *p)

@@ -206,7 +206,8 @@ static void test_labels(void **state)
         fixture_init(&f, ha_yaml);
         ((struct pool *)(uintptr_t)cluster_node(f.cluster, "w2")->pool)->labels = (struct pairs){ ARRAY_SIZE(labels), labels };
         fixture_render(&f, "w2", &s);
-        has(&s, "/var/lib/kubelet/kubeadm-flags.env", "--node-labels=zone=a,topology.kubernetes.io/zone=z,x.node.kubernetes.io/y=1,example.net/a=b\"");
+        has(&s, "/var/lib/kubelet/kubeadm-flags.env",
+                "--node-labels=slipway.dev/pool=worker,zone=a,topology.kubernetes.io/zone=z,x.node.kubernetes.io/y=1,example.net/a=b\"");
         nodespec_release(&s);
         fixture_release(&f);
 }
