@@ -31,6 +31,7 @@ const struct option_row option_table[] = {
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
+        { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);
