@@ -1,5 +1,6 @@
 /* etcd: the store of the cluster: who is in it, and copies of it taken, proven and put back. */
 #include "cluster/etcd.h"
+#include "cmd/etcd.h"
 #include "cmd/reach.h"
 
 static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
@@ -95,6 +96,7 @@ static const struct {
         int (*run)(const struct options *o, struct error *err);
 } actions[] = {
         { "members", 1, etcd_members },
+        { "snapshot", 1, etcd_snapshot_run },
 };
 
 int cmd_etcd(const struct options *o, struct error *err)

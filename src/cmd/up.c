@@ -1,17 +1,13 @@
 /* up and down: the verbs that make and take away. */
 #include <event2/event.h>
 
-#include "cluster/site.h"
-#include "cmd/cmd.h"
-#include "ui/ui.h"
+#include "cmd/operate.h"
 
 static void base_free(struct event_base **b)
 {
         if (*b)
                 event_base_free(*b);
 }
-
-static const char *state_of(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
 static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
 
@@ -22,25 +18,14 @@ static void say_use(const struct site *s)
         printf("remove it:  slipway down\n");
 }
 
-/* Runs the steps of an operation, journalled and shown. */
 static int operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
 {
-        struct journal *j = NULL;
-        const char *last = NULL;
-        int r = journal_open(s->identity.dir, &s->run, &j, &last, err);
+        struct operation op;
+        int r = operate_begin(&op, o, s, err);
         if (r < 0)
                 return r;
-        if (last)
-                fprintf(stderr, "going on: %s\n", last);
-        struct ui *ui = ui_observe(&s->run, &(struct ui_options){ .json = wants_json(o) });
         steps(s);
-        r = run_execute(&s->run, err);
-        struct error late CLEANUP(error_release) = { 0 };
-        int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
-        journal_close(j, result);
-        ui_end(ui, s->identity.dir, result);
-        return r < 0 ? r : synced;
+        return operate_end(&op, err);
 }
 
 /* One operation from the file to its end; `after` is what a success still needs. */
@@ -54,7 +39,7 @@ static int run_verb(const struct options *o, const char *verb, void (*steps)(str
         int r = cmd_load(o, &a, &c, err);
         if (r < 0)
                 return r;
-        r = site_open(&s, base, &a, c, state_of(o), verb, err);
+        r = site_open(&s, base, &a, c, operate_state(o), verb, err);
         if (r == 0)
                 r = operate(o, &s, steps, err);
         if (r == 0)

@@ -1,0 +1,117 @@
+/* The actions of `slipway etcd` that are runs: refused before anything changes, then steps. */
+#include <event2/event.h>
+
+#include "cluster/etcd.h"
+#include "cluster/snapshots.h"
+#include "cmd/etcd.h"
+#include "cmd/operate.h"
+
+static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
+
+/* Starts zeroed. What every one of them needs: the file, the site with its lock, the loop. */
+struct job {
+        const struct options *o;
+        struct arena arena;
+        struct event_base *base;
+        struct cluster *cluster;
+        struct site site;
+        bool opened;
+        struct etcd_view view;
+};
+
+static int job_open(struct job *j, const struct options *o, const char *verb, struct error *err)
+{
+        j->o = o;
+        j->base = event_base_new();
+        int r = cmd_load(o, &j->arena, &j->cluster, err);
+        if (r < 0)
+                return r;
+        j->site.identity.lock = -1;
+        j->opened = true;
+        return site_open(&j->site, j->base, &j->arena, j->cluster, operate_state(o), verb, err);
+}
+
+static void job_release(struct job *j)
+{
+        etcd_view_release(&j->view);
+        if (j->opened)
+                site_release(&j->site);
+        event_base_free(j->base);
+        arena_release(&j->arena);
+}
+
+static void print_result(const struct options *o, json_t *result)
+{
+        char *text CLEANUP(free_p) = json_dumps(result, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        if (wants_json(o))
+                printf("%s\n", text ? text : "{}");
+        json_decref(result);
+}
+
+static int no_quorum(const struct etcd_view *v, const char *what, struct error *err)
+{
+        size_t answered = 0;
+        for (size_t i = 0; i < v->count; i++)
+                answered += v->seen[i].answered;
+        error_set(err, EIO, EXIT_UNHEALTHY, "%s: etcd has no quorum (%zu of %zu members answer, and none knows of a leader)", what, answered,
+                v->peer_count ? v->peer_count : v->count);
+        return error_hint(err, "slipway etcd members says more; when the others are gone for good, slipway etcd recover rebuilds it");
+}
+
+/* ---- snapshot ---- */
+
+/* The member to ask: in step, and not the leader where another is. */
+static const struct etcd_seen *choose(const struct etcd_view *v)
+{
+        const struct etcd_seen *best = NULL;
+        for (size_t i = 0; i < v->count; i++) {
+                const struct etcd_seen *n = &v->seen[i];
+                if (!n->answered || !n->state.leader || n->state.learner)
+                        continue;
+                bool leads = n->state.id == n->state.leader;
+                if (!best || (best->state.id == best->state.leader && !leads) || (!leads && n->state.applied > best->state.applied))
+                        best = n;
+        }
+        return best;
+}
+
+static int snapshot(struct job *j, struct snapshot *s, struct error *err)
+{
+        struct operation op;
+        int r = etcd_look(&j->site, &j->view, err);
+        const struct etcd_seen *from = r == 0 ? choose(&j->view) : NULL;
+        if (r < 0 || !from)
+                return r < 0 ? r : no_quorum(&j->view, "no snapshot can be taken", err);
+        r = snapshot_name(s, &j->site, j->o->dir, j->o->to, err);
+        s->expected = from->state.size;
+        s->version = from->state.version;
+        if (r == 0)
+                r = snapshot_room(s, err);
+        if (r == 0)
+                r = operate_begin(&op, j->o, &j->site, err);
+        if (r < 0)
+                return r;
+        struct run *run = &j->site.run;
+        struct step *connect = run_step(run, "connect", from->member->node->name, step_connect, from->member);
+        struct step *take = run_step(run, "snapshot", NULL, step_snapshot, s);
+        step_after(take, connect);
+        return operate_end(&op, err);
+}
+
+int etcd_snapshot_run(const struct options *o, struct error *err)
+{
+        struct job j CLEANUP(job_release) = { 0 };
+        struct snapshot s = { 0 };
+        int r = job_open(&j, o, "etcd snapshot", err);
+        if (r == 0)
+                r = snapshot(&j, &s, err);
+        if (r < 0)
+                return r;
+        json_t *result = snapshot_json(&s);
+        json_object_set_new(result, "snapshot", json_string(s.path));
+        print_result(o, result);
+        if (!wants_json(o))
+                printf("%s\nrevision %" PRId64 ", %" PRId64 " keys, %.1f MB, sha256 %s\nprove it:  slipway etcd drill\n", s.path, s.revision, s.keys,
+                        (double)s.size / 1e6, s.digest);
+        return EXIT_OK;
+}

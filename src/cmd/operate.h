@@ -1,0 +1,21 @@
+/* Between the verbs that change something: the run of their steps, journalled and shown. */
+#ifndef SLIPWAY_OPERATE_H
+#define SLIPWAY_OPERATE_H
+
+#include "cluster/site.h"
+#include "cmd/cmd.h"
+#include "ui/ui.h"
+
+struct operation {
+        struct site *site;
+        struct journal *journal;
+        struct ui *ui;
+};
+
+const char *operate_state(const struct options *o);
+/* The journal is open and the run is shown; now add its steps. */
+int operate_begin(struct operation *op, const struct options *o, struct site *s, struct error *err);
+/* Runs them, and closes what was opened. */
+int operate_end(struct operation *op, struct error *err);
+
+#endif
