@@ -97,6 +97,7 @@ static const struct {
 } actions[] = {
         { "members", 1, etcd_members },
         { "snapshot", 1, etcd_snapshot_run },
+        { "drill", 2, etcd_drill_run },
 };
 
 int cmd_etcd(const struct options *o, struct error *err)

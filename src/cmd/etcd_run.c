@@ -1,6 +1,7 @@
 /* The actions of `slipway etcd` that are runs: refused before anything changes, then steps. */
 #include <event2/event.h>
 
+#include "cluster/drill.h"
 #include "cluster/etcd.h"
 #include "cluster/snapshots.h"
 #include "cmd/etcd.h"
@@ -114,4 +115,48 @@ int etcd_snapshot_run(const struct options *o, struct error *err)
                 printf("%s\nrevision %" PRId64 ", %" PRId64 " keys, %.1f MB, sha256 %s\nprove it:  slipway etcd drill\n", s.path, s.revision, s.keys,
                         (double)s.size / 1e6, s.digest);
         return EXIT_OK;
+}
+
+/* ---- drill ---- */
+
+static void print_drill(const struct drill *d)
+{
+        printf("%-44s %11s %10s\n", "KIND", "IN SNAPSHOT", "READ BACK");
+        for (size_t i = 0; i < d->kind_count; i++) {
+                const struct drill_kind *k = &d->kinds[i];
+                char *name CLEANUP(free_p) = *k->group ? xasprintf("%s.%s", k->resource, k->group) : xstrdup(k->resource);
+                if (k->keys || k->objects)
+                        printf("%-44s %11zu %10zu\n", name, k->keys, k->objects);
+        }
+        printf("\n%s is good: all %zu objects read back at revision %" PRId64 ".\n", d->snapshot->path, d->objects, d->revision);
+}
+
+static int drill(struct job *j, struct drill *d, struct snapshot *s, struct error *err)
+{
+        struct operation op;
+        int r = snapshot_open(s, &j->site, j->o->args.n > 1 ? j->o->args.v[1] : NULL, j->o->force, err);
+        if (r == 0)
+                r = operate_begin(&op, j->o, &j->site, err);
+        if (r < 0)
+                return r;
+        drill_steps(d, &j->site, s);
+        r = operate_end(&op, err);
+        if (r == 0 && !wants_json(j->o))
+                print_drill(d);
+        if (r == 0)
+                print_result(j->o, drill_json(d));
+        return r;
+}
+
+int etcd_drill_run(const struct options *o, struct error *err)
+{
+        struct job j CLEANUP(job_release) = { 0 };
+        struct drill d = { 0 };
+        struct snapshot s = { 0 };
+        int r = job_open(&j, o, "etcd drill", err);
+        if (r == 0)
+                r = drill(&j, &d, &s, err);
+        if (j.opened)
+                drill_release(&d);
+        return r;
 }
