@@ -98,6 +98,8 @@ static const struct {
         { "members", 1, etcd_members },
         { "snapshot", 1, etcd_snapshot_run },
         { "drill", 2, etcd_drill_run },
+        { "restore", 2, etcd_restore_run },
+        { "recover", 1, etcd_recover_run },
 };
 
 int cmd_etcd(const struct options *o, struct error *err)

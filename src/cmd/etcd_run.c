@@ -3,6 +3,7 @@
 
 #include "cluster/drill.h"
 #include "cluster/etcd.h"
+#include "cluster/restore.h"
 #include "cluster/snapshots.h"
 #include "cmd/etcd.h"
 #include "cmd/operate.h"
@@ -159,4 +160,84 @@ int etcd_drill_run(const struct options *o, struct error *err)
         if (j.opened)
                 drill_release(&d);
         return r;
+}
+
+/* ---- restore, recover ---- */
+
+static int restore_run(struct job *j, struct restore *r, struct error *err)
+{
+        struct operation op;
+        int e = operate_begin(&op, j->o, &j->site, err);
+        if (e < 0)
+                return e;
+        restore_steps(r);
+        return operate_end(&op, err);
+}
+
+static int restore(struct job *j, struct restore *r, struct snapshot *s, struct error *err)
+{
+        if (j->o->args.n < 2) {
+                struct error newest CLEANUP(error_release) = { 0 };
+                bool any = snapshot_open(s, &j->site, NULL, true, &newest) == 0;
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd restore' needs a snapshot: what was written after it is lost");
+                return any ? error_hint(err, "the newest here: slipway etcd restore %s", s->path) : error_hint(err, "slipway help etcd explains");
+        }
+        int e = snapshot_open(s, &j->site, j->o->args.v[1], j->o->force, err);
+        if (e < 0)
+                return e;
+        restore_init(r, &j->site, s);
+        return restore_run(j, r, err);
+}
+
+static void say_restored(const struct options *o, const struct site *s, const struct snapshot *snapshot)
+{
+        if (wants_json(o))
+                return;
+        printf("%s is back: etcd holds revision %" PRId64 " of %s.\n", s->cluster->name, snapshot->revision, snapshot->path);
+        printf("see to the rest:  slipway up\n");
+}
+
+int etcd_restore_run(const struct options *o, struct error *err)
+{
+        struct job j CLEANUP(job_release) = { 0 };
+        struct restore r CLEANUP(restore_release) = { 0 };
+        struct snapshot s = { 0 };
+        int e = job_open(&j, o, "etcd restore", err);
+        if (e == 0)
+                e = restore(&j, &r, &s, err);
+        if (e == 0)
+                say_restored(o, &j.site, &s);
+        return e;
+}
+
+static int recover(struct job *j, struct restore *r, struct snapshot *s, struct error *err)
+{
+        int e = restore_unfinished(&j->site, err);
+        if (e == 0)
+                e = etcd_look(&j->site, &j->view, err);
+        if (e == 0)
+                e = snapshot_name(s, &j->site, j->o->dir, j->o->to, err);
+        if (e < 0)
+                return e;
+        restore_init(r, &j->site, s);
+        e = recover_choose(r, &j->view, j->o->force, err);
+        s->version = e == 0 ? r->last.version : NULL;
+        return e < 0 ? e : restore_run(j, r, err);
+}
+
+int etcd_recover_run(const struct options *o, struct error *err)
+{
+        struct job j CLEANUP(job_release) = { 0 };
+        struct restore r CLEANUP(restore_release) = { 0 };
+        struct snapshot s = { 0 };
+        int e = job_open(&j, o, "etcd recover", err);
+        if (e == 0)
+                e = recover(&j, &r, &s, err);
+        if (e == 0 && !wants_json(o))
+                printf("etcd was rebuilt from %s, which wrote last at %s (raft index %" PRIu64
+                       "): what the lost members acknowledged without it after that is gone.\n",
+                        r.survivor->node->name, r.ended, r.last.index);
+        if (e == 0)
+                say_restored(o, &j.site, &s);
+        return e;
 }
