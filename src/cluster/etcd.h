@@ -89,4 +89,7 @@ void etcd_view_release(struct etcd_view *v);
 json_t *etcd_view_json(const struct etcd_view *v);
 json_t *etcd_alarms_json(const struct etcd_state *s); /* ["NOSPACE"] */
 
+/* The steps of a defragmentation: one member at a time, the leader last, and the alarm for want of space taken back at the end. The view's members that answer. */
+void defrag_steps(struct etcd_view *v);
+
 #endif

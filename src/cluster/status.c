@@ -1,11 +1,12 @@
 /* Asking: every question goes out at once, and the loop ends with the last answer. */
 #include <event2/event.h>
 
+#include "cluster/etcd.h"
 #include "cluster/status.h"
 
-#define PATIENCE     30         /* seconds for all of it */
-#define API_PATIENCE 8000       /* milliseconds for one answer of the API */
-#define ETCD_MAX     (64 << 10) /* bytes of etcdctl's answer */
+#define PATIENCE      30   /* seconds for all of it */
+#define API_PATIENCE  8000 /* milliseconds for one answer of the API */
+#define ETCD_PATIENCE 5    /* seconds for etcd's */
 
 static void answered(struct status *st)
 {
@@ -22,37 +23,14 @@ static void node_answered(struct status_node *n)
         n->closed = true;
 }
 
-static char *last_line(const char *text)
-{
-        size_t n = strlen(text);
-        while (n && text[n - 1] == '\n')
-                n--;
-        const char *start = memrchr(text, '\n', n);
-        start = start ? start + 1 : text;
-        return xstrndup(start, (size_t)(text + n - start));
-}
-
-static void on_etcd(struct link *l, int status, const char *out, const char *errors, void *arg)
+static void on_etcd(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
         struct status_node *n = arg;
-        json_t *list = status == 0 && out ? json_loads(out, JSON_DECODE_INT_AS_REAL, NULL) : NULL; /* ids have 64 bits, without a sign */
-        n->etcd = json_incref(json_array_get(list, 0));
-        json_decref(list);
-        if (!n->etcd)
-                n->etcd_trouble = errors && *errors ? last_line(errors) : xstrdup("etcdctl gave no answer");
-        link_close(l);
-}
-
-/* Every member is asked on its own machine: so one that is down hides nothing of the others. */
-static void ask_etcd(struct status_node *n, struct link *l)
-{
-        static const char *const argv[] = { "sh", "-c",
-                "PATH=$PATH:/usr/local/bin:/opt/bin; p=/etc/kubernetes/pki/etcd; "
-                "exec etcdctl --endpoints https://127.0.0.1:2379 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key "
-                "--dial-timeout 3s --command-timeout 5s endpoint status -w json",
-                NULL };
-        n->etcd_asked = true;
-        link_run(l, argv, NULL, ETCD_MAX, on_etcd, n);
+        n->etcd = json_incref(answer);
+        if (!answer)
+                n->etcd_trouble = xstrdup(trouble);
+        if (m->link)
+                link_close(m->link);
 }
 
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
@@ -61,8 +39,9 @@ static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *
         n->member->said = json_incref(facts);
         n->member->drift = json_incref(drift);
         snprintf(n->member->applied, sizeof(n->member->applied), "%s", digest);
-        if (n->member->node->pool->roles & ROLE_ETCD)
-                ask_etcd(n, l);
+        n->etcd_asked = n->member->node->pool->roles & ROLE_ETCD;
+        if (n->etcd_asked)
+                etcd_ask(n->member, ETCD_STATUS, ETCD_PATIENCE, on_etcd, n);
         else
                 link_close(l);
 }

@@ -100,6 +100,7 @@ static const struct {
         { "drill", 2, etcd_drill_run },
         { "restore", 2, etcd_restore_run },
         { "recover", 1, etcd_recover_run },
+        { "defrag", 1, etcd_defrag_run },
 };
 
 int cmd_etcd(const struct options *o, struct error *err)

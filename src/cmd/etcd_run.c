@@ -241,3 +241,33 @@ int etcd_recover_run(const struct options *o, struct error *err)
                 say_restored(o, &j.site, &s);
         return e;
 }
+
+/* ---- defrag ---- */
+
+static int defrag(struct job *j, struct error *err)
+{
+        struct operation op;
+        int r = etcd_look(&j->site, &j->view, err);
+        if (r == 0 && !j->view.quorum)
+                r = no_quorum(&j->view, "etcd is not defragmented", err);
+        for (size_t i = 0; r == 0 && i < j->view.count; i++)
+                if (!j->view.seen[i].answered) {
+                        error_set(err, EIO, EXIT_UNHEALTHY,
+                                "etcd is not defragmented: the member on %s does not answer, and while another is busy the quorum could be lost",
+                                j->view.seen[i].member->node->name);
+                        r = error_hint(err, "slipway up brings it back");
+                }
+        if (r == 0)
+                r = operate_begin(&op, j->o, &j->site, err);
+        if (r < 0)
+                return r;
+        defrag_steps(&j->view);
+        return operate_end(&op, err);
+}
+
+int etcd_defrag_run(const struct options *o, struct error *err)
+{
+        struct job j CLEANUP(job_release) = { 0 };
+        int r = job_open(&j, o, "etcd defrag", err);
+        return r < 0 ? r : defrag(&j, err);
+}

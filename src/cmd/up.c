@@ -1,6 +1,7 @@
 /* up and down: the verbs that make and take away. */
 #include <event2/event.h>
 
+#include "cluster/restore.h"
 #include "cmd/operate.h"
 
 static void base_free(struct event_base **b)
@@ -40,6 +41,8 @@ static int run_verb(const struct options *o, const char *verb, void (*steps)(str
         if (r < 0)
                 return r;
         r = site_open(&s, base, &a, c, operate_state(o), verb, err);
+        if (r == 0 && steps == up_steps)
+                r = restore_unfinished(&s, err);
         if (r == 0)
                 r = operate(o, &s, steps, err);
         if (r == 0)
