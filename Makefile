@@ -32,8 +32,8 @@ test:
 
 # Figures for docs/benchmarks.md.
 bench: build
-	@scripts/setup.sh test
-	@scripts/artifacts.sh kubernetes
+	@scripts/setup.sh bench
+	@scripts/artifacts.sh
 	@tests/bench/run.py
 
 # Writes the expected files of the golden tests anew: read the diff.

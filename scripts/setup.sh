@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a task needs on a Debian or Ubuntu computer, and nothing that is there already.
-#   scripts/setup.sh build|test
+#   scripts/setup.sh build|test|bench
 # Packages come from apt; Python modules (and Go, where the computer has none that is new enough) from PyPI into a virtual
 # environment outside the checkout, linked at $SLIPWAY_CACHE/venv.
 set -euo pipefail
@@ -73,8 +73,24 @@ python() {
   ln -sfn "venv-$key" "$cache/venv"
 }
 
+# What the benches compare with: Ansible, linked at $SLIPWAY_CACHE/ansible.
+ansible() {
+  local cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway} key venv
+  key=$( (cat tests/bench/requirements.txt; /usr/bin/python3 --version) | sha256sum | cut -c1-12)
+  venv=$cache/ansible-$key
+  if [ ! -e "$venv/.done" ]; then
+    echo "setup: Ansible" >&2
+    rm -rf "$venv"
+    /usr/bin/python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check -r tests/bench/requirements.txt
+    touch "$venv/.done"
+  fi
+  ln -sfn "ansible-$key" "$cache/ansible"
+}
+
 case ${1:-} in
 build) install $build ;;
 test) install $test && python ;;
-*) echo "usage: scripts/setup.sh build|test" >&2; exit 2 ;;
+bench) install $test && python && ansible ;;
+*) echo "usage: scripts/setup.sh build|test|bench" >&2; exit 2 ;;
 esac

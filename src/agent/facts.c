@@ -251,7 +251,8 @@ void facts_write(struct agent *a, struct str *o)
         facts_kernel(o);
         facts_os(a, o);
         json_line(o, "machineId", "/etc/machine-id");
-        json_line(o, "productUuid", "/sys/class/dmi/id/product_uuid");
+        if (access("/run/systemd/container", F_OK) < 0) /* a container has its computer's, which says nothing of it */
+                json_line(o, "productUuid", "/sys/class/dmi/id/product_uuid");
         facts_capabilities(o);
         facts_size(o);
         facts_network(o);

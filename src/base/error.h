@@ -15,6 +15,7 @@ enum exit_status {
         EXIT_STEP = 6,        /* a step failed on a node or the cluster */
         EXIT_UNHEALTHY = 7,   /* the cluster is up but not healthy */
         EXIT_STATE = 8,       /* the state directory is locked, damaged or not ours */
+        EXIT_CHANGES = 9,     /* plan --exit-code: something would change */
 };
 
 /* Starts zeroed: struct error err CLEANUP(error_release) = { 0 }; */

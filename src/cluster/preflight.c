@@ -176,9 +176,13 @@ void step_preflight(struct step *s)
 {
         struct site *site = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        size_t problems = 0;
+        size_t problems = 0, looked = 0;
         for (size_t i = 0; i < site->count; i++) {
                 struct look l = { .step = s, .m = &site->members[i] };
+                if (!l.m->said || l.m->looked) /* not there yet; or it was looked at before the plan */
+                        continue;
+                looked++;
+                l.m->looked = true;
                 for (size_t j = 0; j < ARRAY_SIZE(checks); j++)
                         checks[j](&l);
                 compare(&l, "machineId", "machine id", "remove /etc/machine-id there and run systemd-machine-id-setup");
@@ -191,5 +195,8 @@ void step_preflight(struct step *s)
                 error_set(&err, EINVAL, EXIT_PREFLIGHT, "%zu problem%s", problems, problems == 1 ? "" : "s");
                 error_hint(&err, "nothing was changed; mend what is listed above and run again");
         }
-        step_done(s, problems ? &err : NULL);
+        if (looked)
+                step_done(s, problems ? &err : NULL);
+        else
+                step_kept(s);
 }

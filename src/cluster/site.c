@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cluster/site.h"
+#include "kube/drain.h"
 
 /* What comes after the Identity. */
 static int find_machines(struct site *s, const char *verb, struct error *err)
@@ -58,14 +59,25 @@ struct member *site_member(struct site *s, const char *name)
         return NULL;
 }
 
+int member_leaves(struct member *m, struct error *err)
+{
+        int r = m->issued ? 0 : identity_node(&m->site->identity, m->site->cluster, m->node, &m->leaves, err);
+        m->issued |= r == 0;
+        return r;
+}
+
 int member_render(struct member *m, struct error *err)
 {
         struct site *s = m->site;
         if (m->rendered)
                 return 0;
         int r = facts_from_agent(m->said, m->node, s->arena, &m->facts, err);
-        if (r == 0 && !m->leaves.leaf[LEAF_SUPER_ADMIN].cert) /* the step "API" may have been first */
-                r = identity_node(&s->identity, s->cluster, m->node, &m->leaves, err);
+        if (r == 0 && m->etcd_initial && !m->facts.etcd_initial) {
+                m->facts.etcd_initial = m->etcd_initial;
+                m->facts.etcd_state = "existing";
+        }
+        if (r == 0)
+                r = member_leaves(m, err);
         struct spec_input in = { .cluster = s->cluster, .identity = &s->identity, .leaves = &m->leaves, .node = m->node, .facts = &m->facts };
         if (r == 0)
                 r = node_render(&in, &m->spec, err);
@@ -76,28 +88,43 @@ int member_render(struct member *m, struct error *err)
         return 0;
 }
 
+void member_forget_spec(struct member *m)
+{
+        if (m->rendered)
+                nodespec_release(&m->spec);
+        m->rendered = false;
+}
+
 static void member_release(struct member *m)
 {
+        drain_free(m->drain);
+        if (m->timer)
+                event_free(m->timer);
         link_free(m->link);
         json_decref(m->said);
         json_decref(m->drift);
         json_decref(m->object);
         node_identity_release(&m->leaves);
-        if (m->rendered)
-                nodespec_release(&m->spec);
+        member_forget_spec(m);
 }
 
 void site_release(struct site *s)
 {
+        for (size_t i = 0; s->members && i < s->count; i++) /* their drains are calls of the API's client: before it */
+                member_release(&s->members[i]);
+        for (size_t i = 0; i < s->gone_count; i++)
+                member_release(&s->gone[i]);
         kube_free(s->kube);
+        site_tunnels_free(s);
         fetch_free(s->fetch);
         items_free(s->items, s->item_count);
         if (s->dns_timer)
                 event_free(s->dns_timer);
+        if (s->api_timer)
+                event_free(s->api_timer);
         if (s->verify_timer)
                 event_free(s->verify_timer);
-        for (size_t i = 0; s->members && i < s->count; i++)
-                member_release(&s->members[i]);
+        json_decref(s->nodes);
         run_release(&s->run);
         identity_release(&s->identity);
         free(s->lock_path);

@@ -9,6 +9,24 @@
 #include "provider/provider.h"
 
 struct site;
+struct etcd_peer;
+
+/* What becomes of a node in a run. */
+enum fate {
+        FATE_KEEP,    /* it is as wanted */
+        FATE_MAKE,    /* there is no machine yet */
+        FATE_START,   /* its machine is off */
+        FATE_INSTALL, /* a machine with nothing of ours on it */
+        FATE_CHANGE,  /* some of it differs */
+        FATE_REMOVE,  /* it is no longer in the file */
+        FATE_COUNT
+};
+
+struct change { /* an entry that differs, as the node's agent says */
+        enum spec_kind kind;
+        enum wire_state state;
+        const char *name, *detail;
+};
 
 struct member { /* a node in a run */
         struct site *site;
@@ -23,10 +41,27 @@ struct member { /* a node in a run */
         struct facts facts;
         struct node_identity leaves;
         struct nodespec spec;
-        bool rendered;
-        json_t *object; /* the Node as the API has it */
-        bool labelled;  /* and our labels are on it */
-        struct step *create, *connect, *apply, *ready;
+        bool rendered, issued, looked; /* spec; leaves; preflight was content with it */
+        json_t *object;                /* the Node as the API has it */
+        bool named;                    /* our labels were sent to it */
+        bool labelled;                 /* and are on it */
+        /* the plan's */
+        enum fate fate;
+        struct change *changes;
+        size_t change_count;
+        unsigned restarts;        /* enum part bits */
+        bool drains;              /* its pods have to leave before it changes */
+        bool joins;               /* its etcd comes as a learner to members that live */
+        bool promotes;            /* and one that came earlier has yet to become a voter */
+        const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
+        bool answers;             /* FATE_REMOVE: its machine can be reached */
+        bool comparing;           /* the agent only says what would change */
+        bool cordoned;            /* by this run */
+        bool left;                /* it is no member of etcd any more */
+        const char *trouble;
+        struct drain *drain;
+        struct event *timer; /* of the step that looks again and again */
+        struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
 
 struct site {
@@ -43,9 +78,28 @@ struct site {
         size_t item_count;
         struct fetch *fetch;
         char *lock_path; /* bundle.lock */
+        /* what was found */
+        struct member *gone; /* nodes that are no longer in the file */
+        size_t gone_count;
+        struct etcd_peer *peers; /* etcd's members, by its own word */
+        size_t peer_count;
+        bool live;       /* etcd has a quorum: who comes now joins something that lives */
+        bool api_up;     /* the API answered when it was looked at */
+        json_t *nodes;   /* all Nodes it has then */
+        char *version;   /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
+        bool allow_down; /* an older version than the one that runs is meant */
+        /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
+        int (*approve)(struct site *s, struct error *err);
+        void *approve_arg;
+        bool only_plan; /* the run ends with it */
+        struct step *artifacts, *stage, *plan;
         struct kube *kube;
+        struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none when they are reached directly */
+        const char **sockets;
+        size_t tunnel_count;
+        char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer;
+        struct event *dns_timer, *verify_timer, *api_timer;
         struct run run;
 };
 
@@ -53,12 +107,18 @@ struct site {
 int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, const char *verb, struct error *err);
 /* The same for verbs that only ask: no lock, nothing written. Also when the Identity was not made yet: then identity.prefix is NULL. */
 int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, struct error *err);
-/* Opens the client of the API as the administrator; no request is made. */
+/* Opens the client of the API as the administrator, once; no request is made. */
 int site_kube(struct site *s, struct error *err);
+/* Inside site_kube: opens tunnels when the API can only be reached through another host, and puts them into the target. */
+int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
+void site_tunnels_free(struct site *s);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
+int member_leaves(struct member *m, struct error *err);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
 int member_render(struct member *m, struct error *err);
+/* So that the next time it is rendered anew. */
+void member_forget_spec(struct member *m);
 
 /* ---- steps: each begins something and ends in step_done ---- */
 void step_artifacts(struct step *s);  /* arg: site */
@@ -67,6 +127,9 @@ void step_create(struct step *s);     /* arg: member */
 void step_connect(struct step *s);    /* arg: member */
 void step_preflight(struct step *s);  /* arg: site */
 void step_apply(struct step *s);      /* arg: member */
+void step_compare(struct step *s);    /* arg: member */
+void step_observe(struct step *s);    /* arg: site */
+void step_plan(struct step *s);       /* arg: site */
 void step_api(struct step *s);        /* arg: site */
 void step_objects(struct step *s);    /* arg: site */
 void step_node_ready(struct step *s); /* arg: member */

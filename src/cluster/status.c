@@ -4,31 +4,39 @@
 #include "cluster/etcd.h"
 #include "cluster/status.h"
 
-#define PATIENCE      30   /* seconds for all of it */
-#define API_PATIENCE  8000 /* milliseconds for one answer of the API */
-#define ETCD_PATIENCE 5    /* seconds for etcd's */
+#define API_PATIENCE  8000  /* milliseconds for one answer of the API */
+#define TUNNEL_OPENS  20000 /* that has to open a tunnel first */
+#define ETCD_PATIENCE 5     /* seconds for etcd's */
 
-static void answered(struct status *st)
+static void answered(struct status *st, size_t *waiting)
 {
-        if (--st->waiting == 0)
+        --*waiting;
+        if (!st->api_waiting && !st->node_waiting)
                 event_base_loopbreak(st->site->base);
+}
+
+static void replace(char **text, char *with)
+{
+        free(*text);
+        *text = with;
 }
 
 /* ---- machines, and etcd on them ---- */
 
 static void node_answered(struct status_node *n)
 {
-        if (!n->closed)
-                answered(n->status);
+        bool was = n->closed;
         n->closed = true;
+        if (!was)
+                answered(n->status, &n->status->node_waiting);
 }
 
 static void on_etcd(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
         struct status_node *n = arg;
+        json_decref(n->etcd);
         n->etcd = json_incref(answer);
-        if (!answer)
-                n->etcd_trouble = xstrdup(trouble);
+        replace(&n->etcd_trouble, answer ? NULL : xstrdup(trouble));
         if (m->link)
                 link_close(m->link);
 }
@@ -36,8 +44,12 @@ static void on_etcd(struct member *m, json_t *answer, const char *trouble, void 
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
 {
         struct status_node *n = arg;
+        json_decref(n->member->said);
+        json_decref(n->member->drift);
         n->member->said = json_incref(facts);
         n->member->drift = json_incref(drift);
+        n->heard = true;
+        replace(&n->trouble, NULL);
         snprintf(n->member->applied, sizeof(n->member->applied), "%s", digest);
         n->etcd_asked = n->member->node->pool->roles & ROLE_ETCD;
         if (n->etcd_asked)
@@ -46,12 +58,23 @@ static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *
                 link_close(l);
 }
 
+/* What was known of it is no longer so. */
+static void not_reached(struct status_node *n, char *why)
+{
+        json_decref(n->member->said);
+        json_decref(n->member->drift);
+        json_decref(n->etcd);
+        n->member->said = n->member->drift = n->etcd = NULL;
+        replace(&n->etcd_trouble, NULL);
+        replace(&n->trouble, why);
+}
+
 static void on_closed(struct link *l, struct error *err, void *arg)
 {
         struct status_node *n = arg;
         n->member->link = NULL;
-        if (err && !n->member->said)
-                n->trouble = xstrdup(err->message ? err->message : "it cannot be reached");
+        if (!n->heard)
+                not_reached(n, xstrdup(err && err->message ? err->message : "it cannot be reached"));
         node_answered(n);
 }
 
@@ -61,15 +84,22 @@ static void ask_node(struct status *st, struct status_node *n)
         struct link_events events = { .on_hello = on_hello, .on_closed = on_closed, .arg = n };
         struct error err CLEANUP(error_release) = { 0 };
         n->closed = true;
+        n->heard = n->etcd_asked = false;
         if (machine->state != MACHINE_RUNNING || !machine->target.host)
                 return;
         machine->target.cluster = st->site->identity.prefix;
         if (link_open(st->site->base, &machine->target, &events, &n->member->link, &err) < 0) {
-                n->trouble = xstrdup(err.message);
+                not_reached(n, xstrdup(err.message));
                 return;
         }
         n->closed = false;
-        st->waiting++;
+        st->node_waiting++;
+}
+
+void status_ask_nodes(struct status *st)
+{
+        for (size_t i = 0; i < st->site->count; i++)
+                ask_node(st, &st->nodes[i]);
 }
 
 /* ---- the API ---- */
@@ -78,9 +108,8 @@ static void on_ready(const struct kube_reply *reply, void *arg)
 {
         struct status *st = arg;
         st->api_ready = reply->status == 200;
-        if (!st->api_ready)
-                st->api_trouble = xstrdup(reply->error ? reply->error : "it is not ready");
-        answered(st);
+        replace(&st->api_trouble, st->api_ready ? NULL : xstrdup(reply->error ? reply->error : "it is not ready"));
+        answered(st, &st->api_waiting);
 }
 
 static void on_version(const struct kube_reply *reply, void *arg)
@@ -88,8 +117,8 @@ static void on_version(const struct kube_reply *reply, void *arg)
         struct status *st = arg;
         const char *version = json_string_value(json_object_get(reply->body, "gitVersion"));
         if (reply->status == 200 && version)
-                st->api_version = xstrdup(version);
-        answered(st);
+                replace(&st->api_version, xstrdup(version));
+        answered(st, &st->api_waiting);
 }
 
 static void on_nodes(const struct kube_reply *reply, void *arg)
@@ -97,16 +126,20 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         struct status *st = arg;
         size_t i;
         json_t *o;
+        for (i = 0; i < st->site->count; i++) {
+                json_decref(st->site->members[i].object);
+                st->site->members[i].object = NULL;
+        }
         json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
                 struct member *m = site_member(st->site, json_string_value(json_object_get(json_object_get(o, "metadata"), "name")));
                 if (m && !m->object)
                         m->object = json_incref(o);
         }
-        answered(st);
+        answered(st, &st->api_waiting);
 }
 
-static void ask_api(struct status *st)
+void status_ask_api(struct status *st)
 {
         static const struct {
                 const char *path;
@@ -116,34 +149,49 @@ static void ask_api(struct status *st)
         if (!st->site->identity.prefix)
                 return;
         st->api_asked = true;
-        if (site_kube(st->site, &err) < 0) {
-                st->api_trouble = xstrdup(err.message);
+        if (!st->site->kube && site_kube(st->site, &err) < 0) {
+                replace(&st->api_trouble, xstrdup(err.message));
                 return;
         }
-        for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
-                st->waiting++;
-                kube_request(st->site->kube, "GET", questions[i].path, NULL, NULL, API_PATIENCE, questions[i].fn, st);
-        }
+        st->api_waiting += ARRAY_SIZE(questions);
+        for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+                kube_request(st->site->kube, "GET", questions[i].path, NULL, NULL, st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE, questions[i].fn, st);
 }
 
 /* ---- all of it ---- */
 
-static void give_up(struct status *st)
+void status_give_up(struct status *st)
 {
         for (size_t i = 0; i < st->site->count; i++) {
                 struct status_node *n = &st->nodes[i];
-                if (!n->closed && !n->member->said && !n->trouble)
-                        n->trouble = xasprintf("no answer within %d s", PATIENCE);
-                if (!n->closed && n->etcd_asked && !n->etcd && !n->etcd_trouble)
-                        n->etcd_trouble = xasprintf("no answer within %d s", PATIENCE);
+                if (n->closed)
+                        continue;
+                if (!n->heard)
+                        not_reached(n, xasprintf("no answer within %d s", STATUS_PATIENCE));
+                else if (n->etcd_asked)
+                        replace(&n->etcd_trouble, xasprintf("no answer within %d s", STATUS_PATIENCE));
+                link_free(n->member->link);
+                n->member->link = NULL;
+                n->closed = true;
+                st->node_waiting--;
         }
         if (st->api_asked && !st->api_ready && !st->api_trouble)
-                st->api_trouble = xasprintf("no answer within %d s", PATIENCE);
+                st->api_trouble = xasprintf("no answer within %d s", STATUS_PATIENCE);
 }
 
-static void status_release(struct status *st)
+static void on_timer(evutil_socket_t fd, short what, void *arg) { event_base_loopbreak(((struct status *)arg)->site->base); }
+
+void status_begin(struct status *st, struct site *s)
 {
-        for (size_t i = 0; i < st->site->count; i++) { /* before what their callbacks would write to goes */
+        *st = (struct status){ .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st->nodes)), .timer = evtimer_new(s->base, on_timer, st) };
+        for (size_t i = 0; i < s->count; i++)
+                st->nodes[i] = (struct status_node){ .status = st, .member = &s->members[i], .closed = true };
+}
+
+/* Before what their callbacks would write to goes. */
+void status_end(struct status *st)
+{
+        for (size_t i = 0; i < st->site->count; i++) {
                 struct status_node *n = &st->nodes[i];
                 link_free(n->member->link);
                 n->member->link = NULL;
@@ -153,27 +201,31 @@ static void status_release(struct status *st)
         }
         kube_free(st->site->kube);
         st->site->kube = NULL;
+        event_free(st->timer);
         free(st->api_trouble);
         free(st->api_version);
         free(st->nodes);
 }
 
+int status_wait(struct status *st, unsigned seconds, struct error *err)
+{
+        event_add(st->timer, &(struct timeval){ .tv_sec = seconds });
+        int r = st->api_waiting || st->node_waiting ? event_base_dispatch(st->site->base) : 0;
+        event_del(st->timer);
+        return r < 0 ? error_set(err, EIO, EXIT_INTERNAL, "the event loop failed") : 0;
+}
+
 int status_ask(struct site *s, json_t **out, bool *healthy, struct error *err)
 {
-        struct status st = { .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st.nodes)) };
-        for (size_t i = 0; i < s->count; i++) {
-                st.nodes[i] = (struct status_node){ .status = &st, .member = &s->members[i] };
-                ask_node(&st, &st.nodes[i]);
+        struct status st;
+        status_begin(&st, s);
+        status_ask_nodes(&st);
+        status_ask_api(&st);
+        int r = status_wait(&st, STATUS_PATIENCE, err);
+        if (r == 0) {
+                status_give_up(&st);
+                *out = status_json(&st, healthy);
         }
-        ask_api(&st);
-        event_base_loopexit(s->base, &(struct timeval){ .tv_sec = PATIENCE });
-        int r = st.waiting ? event_base_dispatch(s->base) : 0;
-        if (r < 0) {
-                status_release(&st);
-                return error_set(err, EIO, EXIT_INTERNAL, "the event loop failed");
-        }
-        give_up(&st);
-        *out = status_json(&st, healthy);
-        status_release(&st);
-        return 0;
+        status_end(&st);
+        return r;
 }

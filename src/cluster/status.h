@@ -4,26 +4,41 @@
 
 #include "cluster/site.h"
 
+#define STATUS_PATIENCE 30 /* seconds for an answer of a machine */
+
 /* Asks, for at most half a minute, and answers as one JSON object (see status_json.c for its fields). `healthy` is false when anything is not as it should be:
  * "problems" lists what. Fails only when nothing could be asked at all. The site comes from site_look. */
 int status_ask(struct site *s, json_t **out, bool *healthy, struct error *err);
 
-/* ---- between the two files ---- */
+/* The same again and again, every `seconds` until `fn` says false or SIGINT or SIGTERM comes: the API each time, the machines every few times, each answer
+ * shown as soon as it is there. The answer is borrowed. */
+int status_watch(struct site *s, unsigned seconds, bool (*fn)(const json_t *answer, bool healthy, void *arg), void *arg, struct error *err);
+
+/* ---- between the files ---- */
 struct status_node {
         struct status *status;
         struct member *member;
-        char *trouble; /* why its machine could not be asked */
-        bool etcd_asked, closed;
-        json_t *etcd; /* etcdctl's own words about this member */
+        char *trouble;                  /* why its machine could not be asked */
+        bool etcd_asked, heard, closed; /* heard: it said hello since it was asked last */
+        json_t *etcd;                   /* etcdctl's own words about this member */
         char *etcd_trouble;
 };
 struct status {
         struct site *site;
         struct status_node *nodes;
-        size_t waiting; /* answers still to come */
+        size_t api_waiting, node_waiting; /* answers still to come */
+        struct event *timer;
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
 };
+void status_begin(struct status *st, struct site *s);
+void status_ask_nodes(struct status *st);
+void status_ask_api(struct status *st);
+/* Runs the loop until everything asked is answered, at most so long, and then says of the rest that it did not answer. */
+int status_wait(struct status *st, unsigned seconds, struct error *err);
+/* What has not answered by now will not. */
+void status_give_up(struct status *st);
+void status_end(struct status *st);
 json_t *status_json(const struct status *st, bool *healthy);
 
 #endif

@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <time.h>
 
-#include "cluster/site.h"
+#include "cluster/plan.h"
 #include "kube/wait.h"
 
 /* Much longer than a slow computer needs: what is not there by then will not come by itself. */
@@ -16,6 +16,8 @@ int site_kube(struct site *s, struct error *err)
         size_t n = 0, i = 0;
         char text[IP_TEXT + 2];
         const struct node *first = NULL;
+        if (s->kube)
+                return 0;
         for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));) {
                 servers[n++] = arena_printf(s->arena, "https://%s:%ld", ip_host(&c->ip[0], text), s->cluster->api.port);
                 first = first ? first : c;
@@ -23,14 +25,32 @@ int site_kube(struct site *s, struct error *err)
         struct member *m = first ? site_member(s, first->name) : NULL;
         if (!m)
                 return error_set(err, EINVAL, EXIT_CONFIG, "there is no control-plane node");
-        if (!m->leaves.leaf[LEAF_SUPER_ADMIN].cert) {
-                int r = identity_node(&s->identity, s->cluster, first, &m->leaves, err);
-                if (r < 0)
-                        return r;
-        }
+        int r = member_leaves(m, err);
+        if (r < 0)
+                return r;
         const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
         struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
-        return kube_open(s->base, &target, &s->kube, err);
+        r = site_tunnels(s, &target, err);
+        return r < 0 ? r : kube_open(s->base, &target, &s->kube, err);
+}
+
+/* What a step waits for, with what the API last said or why it says nothing: so that a deadline tells it too. */
+static void waiting_for(struct step *s, const struct kube *k, const char *what)
+{
+        const char *trouble = kube_trouble(k);
+        char *text CLEANUP(free_p) = trouble ? xasprintf("%s: %s", what, trouble) : xstrdup(what);
+        if (!s->doing || !streq(s->doing, text))
+                step_doing(s, -1, "%s", text);
+}
+
+static void on_api_timer(evutil_socket_t fd, short what, void *arg)
+{
+        struct step *s = arg;
+        struct site *site = s->arg;
+        if (s->state == STEP_RUNNING && site->wait)
+                waiting_for(s, site->kube, "waiting for /readyz");
+        else
+                event_del(site->api_timer);
 }
 
 static void on_api_ready(void *arg)
@@ -38,6 +58,7 @@ static void on_api_ready(void *arg)
         struct step *s = arg;
         struct site *site = s->arg;
         site->wait = NULL;
+        site_bear(site);
         step_done(s, NULL);
 }
 
@@ -52,6 +73,8 @@ void step_api(struct step *s)
         step_doing(s, -1, "waiting for /readyz");
         step_deadline(s, WAIT_SECONDS, "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
+        site->api_timer = event_new(site->base, -1, EV_PERSIST, on_api_timer, s);
+        event_add(site->api_timer, &(struct timeval){ .tv_sec = 2 });
 }
 
 /* ---- objects ---- */
@@ -131,7 +154,7 @@ static void look(struct member *m)
         if (!s || s->state != STEP_RUNNING)
                 return;
         if (!m->object)
-                step_doing(s, -1, "waiting for the kubelet");
+                waiting_for(s, m->site->kube, "waiting for the kubelet");
         else if (!m->labelled)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
@@ -163,12 +186,14 @@ static void on_node(const char *type, json_t *object, void *arg)
 {
         struct site *s = arg;
         struct member *m = site_member(s, json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
+        for (size_t i = 0; streq(type, "ERROR") && i < s->count; i++)
+                look(&s->members[i]); /* those that wait say why */
         if (!m)
                 return;
-        bool first = !m->object;
         json_decref(m->object);
         m->object = streq(type, "DELETED") ? NULL : json_incref(object);
-        if (first && m->object) {
+        if (!m->named && m->object) {
+                m->named = true;
                 char *doc CLEANUP(free_p) = node_document(m);
                 kube_apply(s->kube, doc, on_labelled, m);
         }
@@ -198,7 +223,7 @@ static void on_dns(const struct kube_reply *reply, void *arg)
                 step_done(s, NULL);
                 return;
         }
-        step_doing(s, -1, "waiting for CoreDNS");
+        waiting_for(s, site->kube, "waiting for CoreDNS");
         event_add(site->dns_timer, &soon);
 }
 

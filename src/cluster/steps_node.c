@@ -43,6 +43,13 @@ static void on_prepared(struct error *err, void *arg) { step_done(arg, err); }
 void step_prepare(struct step *s)
 {
         struct site *site = s->arg;
+        bool any = false;
+        for (size_t i = 0; i < site->count; i++)
+                any |= site->members[i].create != NULL;
+        if (!any) {
+                step_kept(s);
+                return;
+        }
         site->ops->prepare(&site->provider, on_prepare_says, on_prepared, s);
 }
 
@@ -111,6 +118,7 @@ static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *
         m->drift = json_incref(drift);
         snprintf(m->applied, sizeof(m->applied), "%s", digest);
         m->user = NULL;
+        m->answers = true;
         if (s)
                 step_done(s, NULL);
 }
@@ -128,12 +136,29 @@ static const char *state_word(enum wire_state state)
         return (size_t)state < ARRAY_SIZE(words) ? words[state] : "changed";
 }
 
+static void change_add(struct member *m, enum spec_kind kind, enum wire_state state, const char *name, const char *detail)
+{
+        struct arena *a = m->site->arena;
+        if (!(m->change_count & (m->change_count - 1))) { /* room for twice as many at every power of two */
+                struct change *more = arena_array(a, struct change, m->change_count ? m->change_count * 2 : 1);
+                if (m->change_count)
+                        memcpy(more, m->changes, m->change_count * sizeof(*more));
+                m->changes = more;
+        }
+        m->changes[m->change_count++] =
+                (struct change){ .kind = kind, .state = state, .name = arena_strdup(a, name), .detail = detail && *detail ? arena_strdup(a, detail) : NULL };
+}
+
 static void on_entry(struct link *l, const struct spec_entry *e, enum wire_state state, const char *detail, void *arg)
 {
         struct member *m = arg;
         if (!m->user)
                 return;
         const char *name = e->path ? e->path : e->name;
+        if (m->comparing) {
+                change_add(m, e->kind, state, name, detail);
+                return;
+        }
         step_changed(m->user, "%s %s%s%s", state_word(state), name, detail && *detail ? ": " : "", detail ? detail : "");
         step_doing(m->user, -1, "%s %s", state_word(state), name);
 }
@@ -153,6 +178,9 @@ static void on_applied(struct link *l, unsigned changed, unsigned failed, void *
         m->user = NULL;
         if (!s)
                 return;
+        if (m->comparing)
+                failed = 0; /* what would fail says so when it is done */
+        m->comparing = false;
         if (failed) {
                 error_set(&err, EIO, EXIT_STEP, "%u entries could not be applied", failed);
                 error_hint(&err, "the lines above say which and why; mend it and run again");
@@ -175,6 +203,10 @@ static void on_closed(struct link *l, struct error *err, void *arg)
         }
         struct error gone CLEANUP(error_release) = { 0 };
         m->user = NULL;
+        if (m->fate == FATE_REMOVE && !m->said) { /* a node that is to go may be dead already */
+                step_kept(s);
+                return;
+        }
         if (!err)
                 error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
         step_done(s, err ? err : &gone);

@@ -1,39 +1,204 @@
-/* up: what stands between nothing and a cluster, as steps. There is no join order: every node is applied as soon as it answers and the artifacts are
- * here; only what truly waits for the API waits for it. */
-#include "cluster/site.h"
+/* up: what is, what is wanted, the plan between them, and the plan done.
+ *
+ * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
+ * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
+ * at a time, all others at once. */
+#include "cluster/roll.h"
+#include "kube/drain.h"
+
+/* ---- before the plan: nothing changes ---- */
 
 void up_steps(struct site *s)
 {
         struct run *r = &s->run;
-        struct step *artifacts = run_step(r, "artifacts", NULL, step_artifacts, s);
-        struct step *prepare = run_step(r, "prepare", NULL, step_prepare, s);
-        struct step *preflight = run_step(r, "preflight", NULL, step_preflight, s);
-        struct step *api = run_step(r, "API", NULL, step_api, s);
-        struct step *objects = run_step(r, "objects", NULL, step_objects, s);
-        struct step *dns = run_step(r, "DNS", NULL, step_dns, s);
-        struct step *verify = run_step(r, "verify", NULL, step_verify, s);
-        step_after(preflight, artifacts);
+        struct step *preflight = run_step(r, "preflight", NULL, step_preflight, s), *observe = run_step(r, "observe", NULL, step_observe, s);
+        s->artifacts = run_step(r, "artifacts", NULL, step_artifacts, s);
+        s->plan = run_step(r, "plan", NULL, step_plan, s);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
-                m->create = run_step(r, "machine", m->node->name, step_create, m);
-                step_after(m->create, prepare);
+                if (m->machine->state != MACHINE_RUNNING)
+                        continue;
                 m->connect = run_step(r, "connect", m->node->name, step_connect, m);
-                step_after(m->connect, m->create);
                 step_after(preflight, m->connect);
-                m->apply = run_step(r, "apply", m->node->name, step_apply, m);
-                step_after(m->apply, preflight);
-                step_after(verify, m->apply);
-                if (m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)) {
-                        m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
-                        step_after(m->ready, api);
-                        step_after(dns, m->ready);
-                }
+                m->compare = run_step(r, "compare", m->node->name, step_compare, m);
+                step_after(m->compare, preflight);
+                step_after(m->compare, s->artifacts); /* their digests are part of what is compared */
+                step_after(s->plan, m->compare);
         }
-        step_after(api, preflight); /* it is asked for while the nodes are still being applied */
+        step_after(observe, preflight);
+        step_after(s->plan, observe);
+}
+
+/* ---- after it ---- */
+
+/* What of a live cluster is changed one after another: each waits for the one before to be well. */
+struct queue {
+        struct step *last;
+};
+
+static bool is_control(const struct member *m) { return m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD); }
+
+/* The machine, the way to it, and a look at it: for those that were not there before the plan. */
+static struct step *reach_steps(struct site *s, struct member *m, struct step *prepare, struct step *check)
+{
+        if (m->connect)
+                return NULL;
+        m->create = run_step(&s->run, "machine", m->node->name, step_create, m);
+        step_after(m->create, prepare);
+        m->connect = run_step(&s->run, "connect", m->node->name, step_connect, m);
+        step_after(m->connect, m->create);
+        step_after(check, m->connect);
+        return check;
+}
+
+/* etcd's part around the apply of a node that joins. */
+static void join_steps(struct site *s, struct member *m, struct queue *q)
+{
+        struct step *join = m->joins ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
+        struct step *promote = run_step(&s->run, "etcd promote", m->node->name, step_etcd_promote, m);
+        if (join) {
+                step_after(join, q->last);
+                for (size_t i = 0; i < m->apply->wait_count; i++)
+                        step_after(join, m->apply->waits[i]);
+                step_after(m->apply, join);
+        } else {
+                step_after(m->apply, q->last);
+        }
+        step_after(promote, m->apply);
+        m->healthy = run_step(&s->run, "healthy", m->node->name, step_healthy, m);
+        step_after(m->healthy, promote);
+        q->last = m->healthy;
+}
+
+/* Drained if need be, applied, looked at, and given back. Returns the last of them. */
+static struct step *change_steps(struct site *s, struct member *m, struct step *after)
+{
+        struct step *cordon = m->drains ? run_step(&s->run, "drain", m->node->name, step_cordon, m) : NULL;
+        m->healthy = run_step(&s->run, "healthy", m->node->name, step_healthy, m);
+        if (cordon)
+                step_after(cordon, after);
+        step_after(m->apply, cordon ? cordon : after);
+        step_after(m->healthy, m->apply);
+        if (!cordon)
+                return m->healthy;
+        struct step *back = run_step(&s->run, "uncordon", m->node->name, step_uncordon, m);
+        step_after(back, m->healthy);
+        return back;
+}
+
+/* A run that was killed between drain and uncordon left the node cordoned: who is well is given back. */
+static void give_back(struct site *s, struct member *m)
+{
+        bool ours = false;
+        if (m->drains || !m->object || !node_cordoned(m->object, &ours) || !ours)
+                return;
+        m->cordoned = true;
+        step_after(run_step(&s->run, "uncordon", m->node->name, step_uncordon, m), m->healthy ? m->healthy : m->apply);
+}
+
+static void apply_steps(struct site *s, struct step *prepare, struct step *check, struct queue *q)
+{
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                struct step *reached = reach_steps(s, m, prepare, check);
+                m->apply = run_step(&s->run, "apply", m->node->name, step_apply, m);
+                step_after(m->apply, s->artifacts);
+                step_after(m->apply, reached);
+                step_after(m->apply, s->stage);
+        }
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (m->joins || m->promotes)
+                        join_steps(s, m, q);
+                else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
+                        q->last = change_steps(s, m, q->last);
+        }
+        /* workers: those that are drained a few at a time, all after the control plane */
+        size_t at_once = workers_at_once(s), n = 0;
+        struct step **drained = arena_array(s->arena, struct step *, s->count + 1);
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (s->live && !is_control(m) && m->fate == FATE_CHANGE && (m->drains || m->restarts & PARTS_ONE_BY_ONE)) {
+                        struct step *after = m->drains && n >= at_once ? drained[n - at_once] : NULL;
+                        struct step *last = change_steps(s, m, after ? after : q->last);
+                        if (m->drains)
+                                drained[n++] = last;
+                }
+                give_back(s, m);
+        }
+}
+
+static struct step *remove_steps(struct site *s, struct member *m, struct step *after)
+{
+        struct step *cordon = run_step(&s->run, "drain", m->node->name, step_cordon, m);
+        struct step *leave = run_step(&s->run, "etcd leave", m->node->name, step_etcd_leave, m);
+        struct step *forget = run_step(&s->run, "forget", m->node->name, step_forget, m);
+        struct step *destroy = run_step(&s->run, "machine", m->node->name, step_destroy, m);
+        step_after(cordon, after);
+        step_after(leave, cordon);
+        step_after(forget, leave);
+        step_after(destroy, forget);
+        return destroy;
+}
+
+/* The dead leave before others come: etcd counts them. */
+static void remove_all(struct site *s, struct queue *q, bool dead)
+{
+        for (size_t i = 0; i < s->gone_count; i++) {
+                struct member *m = &s->gone[i];
+                if (m->answers == dead)
+                        continue;
+                struct step *end = remove_steps(s, m, q->last);
+                if (is_control(m))
+                        q->last = end;
+        }
+}
+
+static void go(struct site *s)
+{
+        struct run *r = &s->run;
+        struct step *prepare = run_step(r, "prepare", NULL, step_prepare, s), *check = run_step(r, "check", NULL, step_preflight, s);
+        struct step *api = run_step(r, "API", NULL, step_api, s), *objects = run_step(r, "objects", NULL, step_objects, s);
+        struct step *dns = run_step(r, "DNS", NULL, step_dns, s), *verify = run_step(r, "verify", NULL, step_verify, s);
+        struct queue q = { 0 };
+        remove_all(s, &q, true);
+        apply_steps(s, prepare, check, &q);
+        remove_all(s, &q, false);
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                step_after(verify, m->apply);
+                step_after(verify, m->healthy);
+                if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)))
+                        continue;
+                m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
+                step_after(m->ready, api);
+                step_after(dns, m->ready);
+        }
+        step_after(api, check); /* it is asked for while the nodes are still being applied */
         step_after(objects, api);
         step_after(dns, objects);
         step_after(verify, dns);
+        step_after(verify, q.last);
 }
+
+void step_plan(struct step *step)
+{
+        struct site *s = step->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        int r = plan_make(s, &err);
+        if (r == 0 && s->approve)
+                r = s->approve(s, &err);
+        if (r < 0 && !err.message)
+                error_set(&err, -r, EXIT_OK, "nothing was changed");
+        if (r == 0 && !s->only_plan)
+                go(s);
+        if (r == 0 && plan_empty(s))
+                step_kept(step);
+        else
+                step_done(step, r < 0 ? &err : NULL);
+}
+
+/* ---- down ---- */
 
 void down_steps(struct site *s)
 {

@@ -33,7 +33,8 @@ struct options {
         struct strings nodes;
         bool secrets, crd, docs, man, force;
         const char *lines, *kubeconfig, *ttl, *to;
-        bool follow, merge, use;
+        bool follow, merge, use, yes, exit_code, watch;
+        bool ask_sudo_password;
         struct strings args; /* what is left */
 };
 
@@ -60,6 +61,7 @@ int cmd_load(const struct options *o, struct arena *a, struct cluster **out, str
 
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
+int cmd_plan(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_etcd(const struct options *o, struct error *err);

@@ -5,6 +5,21 @@
 #include "node/facts.h"
 #include "pki/identity.h"
 
+/* Behind a jump host the address in it leads nowhere from here. Of several hosts the last is the one that reaches the nodes. */
+static void say_way(const struct cluster *c)
+{
+        const char *bastion = c->provider.ssh.bastion, *comma = bastion ? strrchr(bastion, ',') : NULL, *last = comma ? comma + 1 : bastion;
+        char host[IP_TEXT + 2];
+        size_t i = 0;
+        const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
+        if (c->provider.kind != PROVIDER_SSH || !bastion || !n)
+                return;
+        fprintf(stderr, "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s%.*s%s%s%s\n",
+                c->api.port, ip_host(&n->ip[0], host), c->api.port, comma ? "-J " : "", comma ? (int)(comma - bastion) : 0, bastion, comma ? " " : "",
+                has_prefix(last, "ssh://") ? "" : "ssh://", last);
+        fprintf(stderr, "hint: and meanwhile give kubectl --server https://127.0.0.1:%ld\n", c->api.port);
+}
+
 int cmd_kubeconfig(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
@@ -26,6 +41,7 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
                 return r;
         if ((r = identity_kubeconfig(&id, c, &text, err)) < 0 || (r = identity_sync(&id, err)) < 0)
                 return r;
+        say_way(c);
         if (o->merge)
                 return merge_kubeconfig(o, str_text(&text), err);
         fwrite(text.data, 1, text.len, stdout);

@@ -94,7 +94,11 @@ static const char **remote_words(const struct link_target *t, const char *text, 
         size_t n = 0;
         if (t->sudo) {
                 v[n++] = "sudo";
-                v[n++] = "-n";
+                v[n++] = t->sudo_password ? "-S" : "-n";
+                if (t->sudo_password) {
+                        v[n++] = "-p";
+                        v[n++] = "";
+                }
         }
         v[n++] = "sh";
         v[n++] = "-c";
@@ -122,5 +126,7 @@ int cmd_logs(const struct options *o, struct error *err)
         if (!row)
                 return -err->code;
         const struct link_target *t = &m->machine->target;
+        if (t->sudo && t->sudo_password && (e = reach_input(t->sudo_password, err)) < 0)
+                return e;
         return reach_exec(link_argv(t, remote_words(t, script(row, lines, o->follow, &r.arena), &r.arena), &r.arena), err);
 }

@@ -3,6 +3,7 @@
 
 #include "cmd/options.h"
 #include "provider/provider.h"
+#include "provider/sudo.h"
 
 /* A message from a file name or a node must not steer the terminal. */
 static void print_clean(FILE *f, const char *s)
@@ -68,6 +69,8 @@ static int run(int argc, char **argv, struct error *err)
                 return v ? print_verb(v) : print_overview(stdout);
         if (!v)
                 return print_overview(stderr);
+        if (o.ask_sudo_password && (r = sudo_password_ask(err)) < 0)
+                return r;
         return v->run(&o, err);
 }
 
@@ -87,6 +90,7 @@ int main(int argc, char **argv)
         int kept;
         if (provider_keeper(argc, argv, &kept))
                 return kept;
+        sudo_password_take();
         signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(), not our death with a half-written state */
         int status = run(argc, argv, &err);
         return finish(status < 0 ? report(&err) : status);

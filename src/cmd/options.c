@@ -32,6 +32,11 @@ const struct option_row option_table[] = {
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
         { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
+        { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "ask nothing: what the plan says is meant" },
+        { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE, "end with status 9 when something would change" },
+        { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE, "go on asking, every two seconds, and show what changes" },
+        { "ask-sudo-password", 0, OPT_FLAG, AT(ask_sudo_password), NULL, NULL, COMPLETE_NONE,
+                "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);
@@ -70,15 +75,6 @@ static const struct option_row *find_letter(char letter)
         return NULL;
 }
 
-static void list_add(struct arena *a, struct strings *list, const char *value)
-{
-        const char **v = arena_array(a, const char *, list->n + 1);
-        if (list->n)
-                memcpy(v, list->v, list->n * sizeof(*v));
-        v[list->n++] = value;
-        list->v = v;
-}
-
 /* Sets one option; `value` is NULL for flags. */
 static int set_option(const struct option_row *row, const char *value, struct arena *a, struct options *out, struct error *err)
 {
@@ -95,7 +91,7 @@ static int set_option(const struct option_row *row, const char *value, struct ar
                 *(const char **)at = value;
                 return 0;
         case OPT_LIST:
-                list_add(a, at, value);
+                strings_add(a, at, value);
                 return 0;
         }
         return 0;
@@ -186,7 +182,7 @@ int options_parse(int argc, char **argv, struct arena *a, struct options *out, c
                 else if (!only_args && arg[0] == '-' && arg[1])
                         r = parse_option(argv, argc, &i, a, out, seen, err);
                 else if (*verb)
-                        list_add(a, &out->args, arg);
+                        strings_add(a, &out->args, arg);
                 else if (!(*verb = verb_find(arg)))
                         r = unknown_verb(arg, err);
                 if (r < 0)

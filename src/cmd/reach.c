@@ -1,4 +1,5 @@
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 
 #include "cmd/reach.h"
@@ -54,6 +55,18 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
                                                       : "has no address yet");
         error_hint(err, m->machine->state == MACHINE_STOPPED ? "slipway up starts it" : "slipway up makes it");
         return NULL;
+}
+
+/* A line is shorter than what a pipe holds. */
+int reach_input(const char *line, struct error *err)
+{
+        int fd[2];
+        if (pipe2(fd, O_CLOEXEC) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+        bool ok = write(fd[1], line, strlen(line)) == (ssize_t)strlen(line) && write(fd[1], "\n", 1) == 1 && dup2(fd[0], STDIN_FILENO) == STDIN_FILENO;
+        close_p(&fd[0]);
+        close_p(&fd[1]);
+        return ok ? 0 : error_set(err, errno, EXIT_INTERNAL, "cannot give ssh its input: %s", strerror(errno));
 }
 
 int reach_exec(const char *const *argv, struct error *err)

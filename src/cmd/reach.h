@@ -18,6 +18,8 @@ int reach_open(struct reach *r, const struct options *o, struct error *err);
 void reach_release(struct reach *r);
 /* The node of that name, whose machine can be reached; else a sentence, with "did you mean". */
 struct member *reach_member(struct reach *r, const char *name, struct error *err);
+/* Makes one line the whole standard input of what reach_exec becomes: for sudo's password. */
+int reach_input(const char *line, struct error *err);
 /* Becomes the program: returns only when it cannot be started. */
 int reach_exec(const char *const *argv, struct error *err);
 

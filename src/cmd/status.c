@@ -1,6 +1,6 @@
 /* status: how the cluster is, as a table for people or as JSON. */
 #include "cluster/status.h"
-#include "cmd/reach.h"
+#include "cmd/status.h"
 
 static const char *text_of(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
 
@@ -31,13 +31,13 @@ static void row_of(const json_t *n, const char *row[COL_COUNT], struct arena *a)
                 row[c] = row[c] ? row[c] : "-";
 }
 
-static void print_row(const char *const row[COL_COUNT], const int width[COL_COUNT])
+static void print_row(FILE *f, const char *const row[COL_COUNT], const int width[COL_COUNT])
 {
         for (int c = 0; c < COL_COUNT; c++)
-                printf("%-*s%s", c + 1 < COL_COUNT ? width[c] + 2 : 0, row[c], c + 1 < COL_COUNT ? "" : "\n");
+                fprintf(f, "%-*s%s", c + 1 < COL_COUNT ? width[c] + 2 : 0, row[c], c + 1 < COL_COUNT ? "" : "\n");
 }
 
-static void print_nodes(const json_t *nodes, struct arena *a)
+static void print_nodes(FILE *f, const json_t *nodes, struct arena *a)
 {
         size_t n = json_array_size(nodes);
         const char *(*rows)[COL_COUNT] = (const char *(*)[COL_COUNT])arena_array(a, const char *, (n + 1) * COL_COUNT);
@@ -49,70 +49,70 @@ static void print_nodes(const json_t *nodes, struct arena *a)
                 for (int c = 0; c < COL_COUNT; c++)
                         width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c]) : width[c];
         for (size_t i = 0; i <= n; i++)
-                print_row(rows[i], width);
+                print_row(f, rows[i], width);
 }
 
 /* ---- the rest, a line each ---- */
 
-static void print_api(const json_t *api)
+static void print_api(FILE *f, const json_t *api)
 {
         const char *server = text_of(api, "server"), *version = text_of(api, "version");
-        printf("API           %s: ", server ? server : "no address yet");
+        fprintf(f, "API           %s: ", server ? server : "no address yet");
         if (json_is_true(json_object_get(api, "ready")))
-                printf("ready%s%s\n", version ? ", " : "", version ? version : "");
+                fprintf(f, "ready%s%s\n", version ? ", " : "", version ? version : "");
         else
-                printf("not ready\n");
+                fprintf(f, "not ready\n");
 }
 
-static void print_etcd(const json_t *list)
+static void print_etcd(FILE *f, const json_t *list)
 {
         size_t i;
         const json_t *e;
         json_array_foreach(list, i, e)
         {
-                printf("%-13s %s: ", i ? "" : "etcd", text_of(e, "node"));
+                fprintf(f, "%-13s %s: ", i ? "" : "etcd", text_of(e, "node"));
                 if (json_is_true(json_object_get(e, "healthy")))
-                        printf("healthy%s, %s, %.1f MB%s\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
+                        fprintf(f, "healthy%s, %s, %.1f MB%s\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
                                 (double)json_integer_value(json_object_get(e, "dbSize")) / 1e6,
                                 json_is_true(json_object_get(e, "defragment")) ? ", more than half of it free: slipway etcd defrag" : "");
                 else if (json_array_size(json_object_get(e, "alarms")))
-                        printf("alarm %s\n", json_string_value(json_array_get(json_object_get(e, "alarms"), 0)));
+                        fprintf(f, "alarm %s\n", json_string_value(json_array_get(json_object_get(e, "alarms"), 0)));
                 else
-                        printf("not healthy\n");
+                        fprintf(f, "not healthy\n");
         }
 }
 
-static void print_rest(const json_t *o)
+static void print_rest(FILE *f, const json_t *o)
 {
         const json_t *certificates = json_object_get(o, "certificates"), *kubernetes = json_object_get(o, "kubernetes");
         if (json_is_object(certificates))
-                printf("certificates  the first expires on %.10s, in %" JSON_INTEGER_FORMAT " days (%s)\n", text_of(certificates, "expires"),
+                fprintf(f, "certificates  the first expires on %.10s, in %" JSON_INTEGER_FORMAT " days (%s)\n", text_of(certificates, "expires"),
                         json_integer_value(json_object_get(certificates, "days")), text_of(certificates, "what"));
         const json_t *running = json_object_get(kubernetes, "running");
-        printf("Kubernetes    %s wanted", text_of(kubernetes, "wanted"));
+        fprintf(f, "Kubernetes    %s wanted", text_of(kubernetes, "wanted"));
         if (json_is_integer(running)) /* only the API knows */
-                printf(", %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " nodes run it", json_integer_value(running),
+                fprintf(f, ", %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " nodes run it", json_integer_value(running),
                         json_integer_value(json_object_get(kubernetes, "nodes")));
-        putchar('\n');
+        fputc('\n', f);
         if (text_of(o, "run"))
-                printf("run           under way: %s\n", text_of(o, "run"));
+                fprintf(f, "run           under way: %s\n", text_of(o, "run"));
 }
 
-static void print_text(const json_t *o, struct arena *a)
+void status_print(FILE *f, const json_t *o, struct arena *a)
 {
         const json_t *problems = json_object_get(o, "problems");
         size_t n = json_array_size(problems);
-        print_nodes(json_object_get(o, "nodes"), a);
-        putchar('\n');
-        print_api(json_object_get(o, "api"));
-        print_etcd(json_object_get(o, "etcd"));
-        print_rest(o);
+        print_nodes(f, json_object_get(o, "nodes"), a);
+        fputc('\n', f);
+        print_api(f, json_object_get(o, "api"));
+        print_etcd(f, json_object_get(o, "etcd"));
+        print_rest(f, o);
         if (n)
-                printf("\n%s is not healthy:\n", text_of(o, "cluster"));
+                fprintf(f, "\n%s is not healthy:\n", text_of(o, "cluster"));
         else
-                printf("\n%s is healthy.\n", text_of(o, "cluster"));
+                fprintf(f, "\n%s is healthy.\n", text_of(o, "cluster"));
         for (size_t i = 0; i < n; i++)
-                printf("- %s\n", json_string_value(json_array_get(problems, i)));
+                fprintf(f, "- %s\n", json_string_value(json_array_get(problems, i)));
 }
 
 int cmd_status(const struct options *o, struct error *err)
@@ -121,6 +121,8 @@ int cmd_status(const struct options *o, struct error *err)
         json_t *answer = NULL;
         bool healthy = false;
         int e = reach_open(&r, o, err);
+        if (e == 0 && o->watch)
+                return status_follow(&r, o, err);
         if (e == 0)
                 e = status_ask(&r.site, &answer, &healthy, err);
         if (e < 0)
@@ -129,7 +131,7 @@ int cmd_status(const struct options *o, struct error *err)
                 char *text CLEANUP(free_p) = json_dumps(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
                 printf("%s\n", text ? text : "{}");
         } else {
-                print_text(answer, &r.arena);
+                status_print(stdout, answer, &r.arena);
         }
         json_decref(answer);
         return healthy ? EXIT_OK : EXIT_UNHEALTHY;

@@ -28,13 +28,23 @@ const struct verb verb_table[] = {
                         "--secrets is given. Certificates come from the state directory and are made there the first time.",
                 .options = "format node dir secrets facts",
                 .run = cmd_render },
+        { .name = "plan",
+                .args = "",
+                .summary = "say what up would change, node by node, and what that disrupts",
+                .help = "Looks at every machine, at etcd and at the API, and changes nothing: each node with what would become of it, each file and unit that "
+                        "differs, what restarts, which nodes are drained, made or removed. With --exit-code the status is 9 when there is something to do.",
+                .options = "exit-code ask-sudo-password",
+                .run = cmd_plan },
         { .name = "up",
                 .args = "",
-                .summary = "make the cluster as the file says, or go on making it",
-                .help = "Finds or makes the machines, looks at every one before anything changes, applies all nodes at once, and waits until every node is "
-                        "Ready and DNS runs. "
-                        "A run that was stopped goes on where it stopped; a second run changes nothing.",
-                .options = "",
+                .summary = "make the cluster as the file says, or change it until it is so",
+                .help = "Looks at every machine, shows the plan and asks (--yes: does not), then does that and no more. A cluster that is yet to be is made "
+                        "all at "
+                        "once; one that lives is changed one control-plane node after another, etcd members come as learners, workers whose kubelet or runtime "
+                        "changes are drained, and each node must be well before the next. Nodes that are no longer in the file are removed: without a terminal "
+                        "only "
+                        "with --yes. A run that was stopped goes on where it stopped; a second run changes nothing.",
+                .options = "yes ask-sudo-password",
                 .run = cmd_up },
         { .name = "down",
                 .args = "",
@@ -56,8 +66,12 @@ const struct verb verb_table[] = {
                 .summary = "say how the cluster is: nodes, API, etcd, certificates, versions, drift",
                 .help = "Asks every machine, etcd and the API at once and changes nothing; a run that is under way is not disturbed. What cannot be reached is "
                         "said "
-                        "so. The exit status is 0 when all is well and 7 when something is not.",
-                .options = "",
+                        "so. The exit status is 0 when all is well and 7 when something is not. With --watch it goes on asking the API every two seconds and "
+                        "the "
+                        "machines every ten, "
+                        "until it is interrupted: on a terminal the picture is drawn anew, elsewhere there is a line for every change, and with -o json an "
+                        "object a line.",
+                .options = "watch ask-sudo-password",
                 .run = cmd_status },
         { .name = "ssh",
                 .args = "NODE [-- COMMAND...]",
@@ -75,7 +89,7 @@ const struct verb verb_table[] = {
                 .summary = "print what a component of a node says",
                 .help = "Without COMPONENT it lists those that the node runs: apiserver, controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
                         "flanneld, haproxy, keepalived.",
-                .options = "follow lines",
+                .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },
         { .name = "token",
                 .args = "create|list|delete [ID]",

@@ -106,3 +106,20 @@ size_t cluster_dns(const struct cluster *c, struct ip out[2])
                 n += cidr_nth(&c->network.services.v[i], 10, &out[n]);
         return n;
 }
+
+void strings_add(struct arena *a, struct strings *s, const char *v)
+{
+        const char **all = arena_array(a, const char *, s->n + 1);
+        if (s->n)
+                memcpy(all, s->v, s->n * sizeof(*all));
+        all[s->n++] = v;
+        s->v = all;
+}
+
+bool strings_contain(const struct strings *s, const char *v)
+{
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->v[i], v))
+                        return true;
+        return false;
+}

@@ -127,7 +127,7 @@ struct provider_local {
 };
 struct provider_ssh {
         const struct tree *src;
-        const char *user, *key, *bastion; /* key, bastion: may be NULL */
+        const char *user, *key, *bastion, *sudo_password_file; /* may be NULL but for user */
         long port;
         struct strings options; /* ssh -o words */
         bool sudo;
@@ -430,6 +430,10 @@ struct cluster {
 };
 
 struct problems;
+
+/* Appends a text that lives as long as the arena. */
+void strings_add(struct arena *a, struct strings *s, const char *v);
+bool strings_contain(const struct strings *s, const char *v);
 
 /* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
  * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */

@@ -11,7 +11,4 @@ json_t *emit_spec(bool crd, json_t *defs);
 /* Whether the default is one: a count of -1 only stands for "not given". */
 bool emit_has_default(const struct field *f);
 
-/* docs_text.c */
-extern const char docs_intro[], docs_gone[];
-
 #endif

@@ -1,8 +1,11 @@
 /* docs/config.md from the schema table: one heading a struct, outside in, each once with every place it stands. */
 #include <ctype.h>
 
+#include "base/embed.h"
 #include "config/emit.h"
 #include "config/scalar.h"
+
+extern struct embed docs_prose; /* src/config/docs/ */
 
 #define MAX_STRUCTS 128 /* of the table; a test counts them */
 
@@ -225,18 +228,20 @@ static void add_gone(struct docs *d, const struct gone *g)
         str_add(d->out, " |\n");
 }
 
+static const char *prose(const char *name) { return embed_text(&docs_prose, embed_find(&docs_prose, name)); }
+
 void schema_docs(struct str *out)
 {
         struct docs *d CLEANUP(free_p) = xcalloc(1, sizeof(*d));
         d->out = out;
         docs_collect(d, &cluster_schema, "spec");
-        str_add(out, docs_intro);
+        str_add(out, prose("intro.md"));
         str_add(out, "\n- [spec](#spec): ");
         str_addf(out, "%s\n", cluster_schema.help);
         docs_contents(d, &cluster_schema, 1);
         for (size_t i = 0; i < d->n; i++)
                 docs_struct(d, i);
-        str_add(out, docs_gone);
+        str_add(out, prose("gone.md"));
         for (size_t i = 0; i < gone_count; i++)
                 add_gone(d, &gone_table[i]);
         for (size_t i = 0; i < d->n; i++)

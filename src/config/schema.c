@@ -98,6 +98,10 @@ SCHEMA(ssh, provider_ssh, NULL, "Machines you have, reached with the ssh command
         { "port", T_INT, 0, AT(provider_ssh, port), .def = "22", .min = 1, .max = 65535, .help = "The port." },
         { "bastion", T_STRING, 0, AT(provider_ssh, bastion), .help = "A jump host: [user@]host[:port].", .example = "ops@jump.example.net" },
         { "sudo", T_BOOL, 0, AT(provider_ssh, sudo), .def = "true", .help = "Whether a user that is not root becomes root with sudo." },
+        { "sudoPasswordFile", T_PATH, 0, AT(provider_ssh, sudo_password_file),
+                .help = "A file that holds the password which sudo asks for, and which nobody else may read. --ask-sudo-password and SLIPWAY_SUDO_PASSWORD "
+                        "come before it.",
+                .example = "~/.config/slipway/sudo" },
         { "options", T_STRINGS, 0, AT(provider_ssh, options), .help = "Further ssh options.", .example = "[\"ServerAliveInterval=15\"]" });
 
 SCHEMA(openstack, provider_openstack, NULL, "Machines made in OpenStack.",

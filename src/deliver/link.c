@@ -1,11 +1,13 @@
 #include <event2/event.h>
 #include <signal.h>
+#include <sys/random.h>
 
 #include "deliver/link_state.h"
 
 #define OPEN_SECONDS  120 /* ssh has its own, shorter patience; this is for shells and sudos that never say a word */
 #define CLOSE_SECONDS 20
 #define END_SECONDS   5 /* between asking ssh to end and killing it */
+#define DROPS_MAX     6 /* tries of one that sshd drops; the pause doubles from a fifth of a second */
 
 /* --- lifetime ----------------------------------------------------------------------------------------------------------- */
 
@@ -18,6 +20,7 @@ static void wipe_password(struct link *l)
 
 static void release(struct link *l)
 {
+        gate_leave(&l->gate);
         proc_free(l->proc);
         if (l->timer)
                 event_free(l->timer);
@@ -52,7 +55,7 @@ static void leave(struct link *l)
 void link_patience(struct link *l, unsigned seconds)
 {
         if (seconds)
-                evtimer_add(l->timer, &(struct timeval){ .tv_sec = seconds });
+                event_add(l->timer, &(struct timeval){ .tv_sec = seconds });
         else
                 evtimer_del(l->timer);
 }
@@ -73,10 +76,28 @@ static void fail(struct link *l, int code)
         link_failed(l);
 }
 
+/* The owner hears of the end; after it the link is gone. */
+static void end(struct link *l)
+{
+        enter(l);
+        gate_leave(&l->gate);
+        link_run_end(l, true);
+        if (!l->dead && l->events.on_closed)
+                l->events.on_closed(l, l->err.code ? &l->err : NULL, l->events.arg);
+        l->dead = true;
+        leave(l);
+}
+
+/* Without ssh it is the end of a pause, or of a link that never had its turn. */
 static void on_timer(int fd, short what, void *arg)
 {
         struct link *l = arg;
-        if (l->closing || l->err.code)
+        bool ended = l->closing || l->err.code;
+        if (!l->proc && ended)
+                end(l);
+        else if (!l->proc)
+                gate_wait(&l->gate);
+        else if (ended)
                 proc_kill(l->proc, SIGKILL);
         else
                 fail(l, ETIMEDOUT);
@@ -113,22 +134,37 @@ static void on_drain(struct proc *p, void *arg)
         leave(l);
 }
 
+/* Many pause at once: chance keeps them from coming back at once. */
+static void try_again(struct link *l)
+{
+        unsigned chance = 0, ms = 200U << l->drops;
+        (void)!getrandom(&chance, sizeof(chance), 0);
+        ms += chance % ms;
+        l->drops++;
+        gate_dropped();
+        link_talk_release(&l->talk);
+        event_add(l->timer, &(struct timeval){ ms / 1000, (suseconds_t)(ms % 1000) * 1000 });
+        gate_leave(&l->gate);
+}
+
 /* An error that was known before keeps its words; the agent's exit status tells the kind of those it stopped for. */
 static void on_exit_(struct proc *p, int status, void *arg)
 {
         struct link *l = arg;
+        bool wanted = !l->err.code && !l->closing && !l->dead;
         l->proc = NULL;
         enter(l);
         if (l->err.code == EIO && status > EXIT_USAGE && status <= EXIT_STATE)
                 l->err.status = (enum exit_status)status;
-        if (!l->err.code && !l->closing) {
+        if (wanted)
                 link_talk(l, "\n", 1); /* a last line without its end */
-                link_explain(l, status, &l->err);
+        if (wanted && !l->dead && l->drops + 1 < DROPS_MAX && link_dropped(l)) {
+                try_again(l);
+        } else {
+                if (wanted)
+                        link_explain(l, status, &l->err);
+                end(l);
         }
-        link_run_end(l, true);
-        if (!l->dead && l->events.on_closed)
-                l->events.on_closed(l, l->err.code ? &l->err : NULL, l->events.arg);
-        l->dead = true;
         leave(l);
 }
 
@@ -154,14 +190,10 @@ static void copy_target(struct link *l, const struct link_target *t)
                 l->password = xstrdup(t->sudo_password);
 }
 
-int link_open(struct event_base *base, const struct link_target *target, const struct link_events *events, struct link **out, struct error *err)
+static int start(struct link *l, struct error *err)
 {
         /* The jump host's ssh does not know of BatchMode: it shall fail instead of asking a person who is not asked. */
         static const char *const env[] = { "LC_ALL=C", "SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force", NULL };
-        struct link *l = xcalloc(1, sizeof(*l));
-        *l = (struct link){ .base = base, .events = *events, .job.fd = -1 };
-        copy_target(l, target);
-        l->timer = evtimer_new(base, on_timer, l);
         struct proc_spec spec = { .argv = link_command(&l->target, l->password != NULL, &l->arena),
                 .env = env,
                 .on_out = on_out,
@@ -169,21 +201,49 @@ int link_open(struct event_base *base, const struct link_target *target, const s
                 .on_drain = on_drain,
                 .on_exit = on_exit_,
                 .arg = l };
-        if (proc_start(base, &spec, &l->proc, err) < 0) {
+        if (proc_start(l->base, &spec, &l->proc, err) < 0) {
                 l->proc = NULL;
-                release(l);
-                return error_wrap(err, "node %s", target->name);
+                return error_wrap(err, "node %s", l->target.name);
         }
         link_patience(l, OPEN_SECONDS);
+        return 0;
+}
+
+/* A failure to start is told from the loop: this may be in the middle of another link's doings. */
+static void on_turn(void *arg)
+{
+        struct link *l = arg;
+        if (start(l, &l->err) < 0)
+                event_add(l->timer, &(struct timeval){ 0 });
+}
+
+int link_open(struct event_base *base, const struct link_target *target, const struct link_events *events, struct link **out, struct error *err)
+{
+        struct link *l = xcalloc(1, sizeof(*l));
+        *l = (struct link){ .base = base, .events = *events, .job.fd = -1 };
+        copy_target(l, target);
+        l->timer = evtimer_new(base, on_timer, l);
+        l->gate = (struct gate){ .door = link_door(&l->target, &l->arena), .open = on_turn, .arg = l };
+        gate_wait(&l->gate);
+        if (l->err.code) {
+                *err = l->err;
+                l->err = (struct error){ 0 };
+                release(l);
+                return -err->code;
+        }
         *out = l;
         return 0;
 }
 
 void link_close(struct link *l)
 {
-        if (l->closing || l->err.code || !l->proc)
+        if (l->closing || l->err.code)
                 return;
         l->closing = true;
+        if (!l->proc) { /* not begun yet */
+                event_add(l->timer, &(struct timeval){ 0 });
+                return;
+        }
         if (l->phase < PHASE_IDLE)
                 proc_kill(l->proc, SIGTERM);
         proc_end_input(l->proc);

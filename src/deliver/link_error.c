@@ -14,9 +14,11 @@ struct cause {
         const char *what, *hint;
 };
 
-#define HAND    "try it by hand: {hand}"
-#define AGAIN   "run again: it goes on from where it was"
-#define SUDOERS "let {user} use sudo without a password there (NOPASSWD in sudoers), or give slipway the password, or log in as root"
+#define HAND  "try it by hand: {hand}"
+#define AGAIN "run again: it goes on from where it was"
+#define SUDOERS                                                                                                                   \
+        "let {user} use sudo without a password there (NOPASSWD in sudoers), or give slipway the password (--ask-sudo-password, " \
+        "provider.ssh.sudoPasswordFile), or log in as root"
 #define CHANGED "the host key of {host} is not the one that was recorded for it: it is now {print}"
 #define FORGET  "if the machine was made anew, forget its old key: {forget}; if not, someone may be in between"
 #define CUT     "the connection to {host} was cut{doing}: {line}"
@@ -218,6 +220,23 @@ static const char *last_word(const struct link_talk *t)
                         return t->lines[i];
         }
         return t->noise ? t->noise : "it said nothing";
+}
+
+bool link_dropped(const struct link *l)
+{
+        static const char *const empty[] = { "kex_exchange_identification", "Connection closed by", "Connection reset by", "Exceeded MaxStartups",
+                "Not allowed at this time", "Warning: Permanently added" };
+        const struct link_talk *t = &l->talk;
+        if (l->word != WORD_NONE || t->host_key || !(link_said(t, "kex_exchange_identification") || link_said(t, "Exceeded MaxStartups")))
+                return false;
+        for (size_t i = 0; i < t->count; i++) {
+                size_t k = 0;
+                while (k < ARRAY_SIZE(empty) && !strstr(t->lines[i], empty[k]))
+                        k++;
+                if (k == ARRAY_SIZE(empty))
+                        return false; /* a jump host that could not go on says why */
+        }
+        return true;
 }
 
 static const struct cause *from_lines(struct link *l, enum when when, const char **line)

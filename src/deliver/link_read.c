@@ -60,6 +60,7 @@ static void shell_line(struct link *l, char *line)
                 if (!at || (*rest && *rest != ' '))
                         continue;
                 l->word = words[i].word;
+                gate_leave(&l->gate); /* over a connection that the user has open already, ssh says nothing of itself */
                 link_patience(l, 120);
                 words[i].handle(l, rest + strspn(rest, " "));
                 return;

@@ -11,14 +11,13 @@ static const char *const firm[] = {
         "BatchMode=yes",
         "LogLevel=DEBUG1",
         "RemoteCommand=none",
-        "ClearAllForwardings=yes",
         "ControlMaster=no",
         "ControlPersist=no",
         "PermitLocalCommand=no",
         "UpdateHostKeys=no",
 };
 /* The user's own options come before these: ssh takes the first it sees. */
-static const char *const usual[] = { "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no" };
+static const char *const usual[] = { "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no" };
 
 struct args {
         const char **v;
@@ -36,7 +35,7 @@ static void add_option(struct args *a, const char *option)
 static struct args args_new(const struct link_target *t, size_t more, struct arena *a)
 {
         size_t options = t->options ? t->options->n : 0;
-        return (struct args){ .v = arena_array(a, const char *, 2 * (options + ARRAY_SIZE(firm) + ARRAY_SIZE(usual)) + 32 + more) };
+        return (struct args){ .v = arena_array(a, const char *, 2 * (options + ARRAY_SIZE(firm) + ARRAY_SIZE(usual)) + 48 + more) };
 }
 
 /* A file name as the value of an option: blanks separate, % begins a token. */
@@ -53,6 +52,40 @@ static const char *option_path(const char *option, const char *path, struct aren
         }
         str_addc(&s, '"');
         return arena_strdup(a, str_text(&s));
+}
+
+/* For the agent we jump ourselves: what -J starts does not know of our options, so it would ask about a new host key, and not use our key. Several hosts may
+ * be given, a comma between: the ones before the last are the last one's way. */
+static const char *jump_command(const struct link_target *t, bool batch, struct arena *a)
+{
+        struct str s CLEANUP(str_release) = { 0 }, doubled CLEANUP(str_release) = { 0 };
+        const char *comma = strrchr(t->bastion, ','), *host = comma ? comma + 1 : t->bastion;
+        str_add(&s, "ProxyCommand=ssh -a -x -T -o ClearAllForwardings=yes -o ControlMaster=no -o ControlPersist=no -o UpdateHostKeys=no");
+        if (batch)
+                str_add(&s, " -o BatchMode=yes");
+        if (t->accept_new)
+                str_add(&s, " -o StrictHostKeyChecking=accept-new");
+        if (t->key) {
+                str_add(&s, " -i ");
+                quote_shell(&s, t->key);
+        }
+        if (comma) {
+                str_add(&s, " -J ");
+                quote_shell(&s, arena_printf(a, "%.*s", (int)(comma - t->bastion), t->bastion));
+        }
+        str_add(&s, " -W ");
+        for (const char *p = s.data; *p; p++) /* ssh's own tokens begin with % */
+                str_addf(&doubled, *p == '%' ? "%%%%" : "%c", *p);
+        str_add(&doubled, "'[%h]:%p' -- ");
+        quote_shell(&doubled, has_prefix(host, "ssh://") ? host : arena_printf(a, "ssh://%s", host));
+        return arena_strdup(a, str_text(&doubled));
+}
+
+const char *link_door(const struct link_target *t, struct arena *a)
+{
+        if (!t->bastion)
+                return arena_printf(a, "%s:%ld", t->host, t->port);
+        return arena_printf(a, "%.*s", (int)strcspn(t->bastion, ","), t->bastion);
 }
 
 static void add_target(struct args *v, const struct link_target *t, struct arena *a)
@@ -72,16 +105,23 @@ static void add_target(struct args *v, const struct link_target *t, struct arena
                 add(v, t->key);
                 add_option(v, "IdentitiesOnly=yes");
         }
-        if (t->bastion) {
-                add(v, "-J");
-                add(v, t->bastion);
-        }
         if (t->known_hosts) { /* keys of machines that we made say nothing about other machines that had their addresses */
                 add_option(v, option_path("UserKnownHostsFile", t->known_hosts, a));
                 add_option(v, "GlobalKnownHostsFile=/dev/null");
         }
         if (t->accept_new)
                 add_option(v, "StrictHostKeyChecking=accept-new");
+}
+
+/* The target as programs reach it. */
+static void add_way(struct args *v, const struct link_target *t, struct arena *a)
+{
+        if (t->bastion)
+                add_option(v, jump_command(t, true, a));
+        add_target(v, t, a);
+        add_option(v, t->bastion ? "ConnectTimeout=30" : "ConnectTimeout=10"); /* until the node says who it is: the jump is part of it */
+        for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+                add_option(v, usual[i]);
 }
 
 static const char *quoted(const char *word, struct arena *a)
@@ -98,6 +138,12 @@ const char **link_argv(const struct link_target *t, const char *const *remote, s
                 n++;
         struct args v = args_new(t, n, a);
         add(&v, "ssh");
+        if (t->bastion && t->key) { /* which -J would not use for the jump */
+                add_option(&v, jump_command(t, false, a));
+        } else if (t->bastion) {
+                add(&v, "-J");
+                add(&v, t->bastion);
+        }
         add_target(&v, t, a);
         add(&v, "--");
         add(&v, t->host);
@@ -177,21 +223,56 @@ static char *root_part(const struct link_target *t, struct arena *a)
         return arena_printf(a, "LC_ALL=C; export LC_ALL; umask 022; h=%s; d=%s; a=$d/agent-$h; %s", link_agent_hash(), quoted(link_state_dir(t, a), a), body);
 }
 
-const char **link_command(const struct link_target *t, bool password, struct arena *a)
+static struct args ssh_words(const struct link_target *t, struct arena *a)
 {
-        struct args v = args_new(t, 0, a);
-        const char *shell = !t->sudo ? without_sudo : password ? with_password : with_sudo;
-        add(&v, "ssh");
-        add(&v, "-T");
-        add(&v, "-a");
-        add(&v, "-x");
+        struct args v = args_new(t, 8, a);
+        static const char *const words[] = { "ssh", "-T", "-a", "-x" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                add(&v, words[i]);
         for (size_t i = 0; i < ARRAY_SIZE(firm); i++)
                 add_option(&v, firm[i]);
-        add_target(&v, t, a);
-        for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-                add_option(&v, usual[i]);
+        return v;
+}
+
+const char **link_command(const struct link_target *t, bool password, struct arena *a)
+{
+        const char *shell = !t->sudo ? without_sudo : password ? with_password : with_sudo;
+        struct args v = ssh_words(t, a);
+        add_option(&v, "ClearAllForwardings=yes");
+        add_way(&v, t, a);
         add(&v, "--");
         add(&v, t->host);
         add(&v, arena_printf(a, "exec sh -c %s slipway %s", quoted(shell, a), quoted(root_part(t, a), a)));
+        return v.v;
+}
+
+/* --- a tunnel --------------------------------------------------------------------------------------------------------- */
+
+/* A master that the user has open would take the forwarding over and keep it. A dead node must be noticed soon: there is another one to ask. The user's own
+ * forwardings for this host may fail: they are up already. */
+const char **link_forward(const struct link_target *t, const char *forward, struct arena *a)
+{
+        static const char *const own[] = { "ControlPath=none", "ExitOnForwardFailure=no", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177",
+                "ServerAliveInterval=3", "ServerAliveCountMax=3" };
+        struct args v = ssh_words(t, a);
+        for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+                add_option(&v, own[i]);
+        add(&v, "-N");
+        add(&v, "-L");
+        add(&v, forward);
+        add_way(&v, t, a);
+        add(&v, "--");
+        add(&v, t->host);
+        return v.v;
+}
+
+const char **link_settings(const struct link_target *t, struct arena *a)
+{
+        struct args v = args_new(t, 0, a);
+        add(&v, "ssh");
+        add(&v, "-G");
+        add_target(&v, t, a);
+        add(&v, "--");
+        add(&v, t->host);
         return v.v;
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/proc.h"
 #include "base/sha256.h"
+#include "deliver/gate.h"
 #include "deliver/link.h"
 
 #define LINK_PIECE   ((size_t)128 << 10) /* what is queued for ssh at once: fifty links together stay small */
@@ -66,7 +67,9 @@ struct link {
         struct strings options;
         struct arena arena;
         char *password; /* wiped when sent */
-        struct proc *proc;
+        struct gate gate;
+        unsigned drops;    /* how often sshd has dropped it before it said who it is */
+        struct proc *proc; /* NULL before its turn has come, and between two tries */
         struct event *timer;
         enum link_phase phase;
         enum link_word word;
@@ -96,7 +99,10 @@ int link_failed(struct link *l); /* after l->err was set */
 void link_patience(struct link *l, unsigned seconds);
 
 /* link_ssh.c */
-const char **link_command(const struct link_target *t, bool password, struct arena *a); /* for the agent */
+const char **link_forward(const struct link_target *t, const char *forward, struct arena *a); /* no command, only -L */
+const char **link_settings(const struct link_target *t, struct arena *a);                     /* ssh -G */
+const char *link_door(const struct link_target *t, struct arena *a);                          /* the sshd that is knocked at first */
+const char **link_command(const struct link_target *t, bool password, struct arena *a);       /* for the agent */
 const char *link_state_dir(const struct link_target *t, struct arena *a);
 const char *link_agent_hash(void);
 const char *link_by_hand(const struct link_target *t, struct arena *a); /* the command a person would type */
@@ -126,5 +132,6 @@ const char *link_said(const struct link_talk *t, const char *text); /* the last 
 
 /* link_error.c: why ssh ended, as a sentence. */
 void link_explain(struct link *l, int status, struct error *err);
+bool link_dropped(const struct link *l); /* sshd, the jump host's or the node's, hung up before it said who it is, and nothing else is known */
 
 #endif

@@ -24,9 +24,12 @@ static void offered(struct link_talk *t, const char *key)
 }
 
 /* Lines of debug1 are not for people, but a few facts are only in them. */
-static void debug_line(struct link_talk *t, const char *line)
+static void debug_line(struct link *l, const char *line)
 {
+        struct link_talk *t = &l->talk;
         const char *v;
+        if (l->target.bastion && has_prefix(line, "Remote protocol version ")) /* the node's: so the jump host has let us in */
+                gate_leave(&l->gate);
         if ((v = after(line, "Server host key: ")) && !t->host_key)
                 t->host_key = xstrdup(v);
         else if ((v = after(line, "Offering public key: ")))
@@ -73,9 +76,11 @@ static void whole_line(struct link *l, const char *text, size_t n)
         char *line CLEANUP(free_p) = plain_copy(text, n);
         const char *v;
         if ((v = after(line, DEBUG))) {
-                debug_line(&l->talk, v);
+                debug_line(l, v);
                 return;
         }
+        if (has_prefix(line, "Authenticated to "))
+                gate_leave(&l->gate);
         if (idle_talk(line))
                 return;
         keep(&l->talk, line);

@@ -14,6 +14,7 @@
 #define MAX_BODY        ((size_t)64 << 20)
 #define DEFAULT_TIMEOUT 30000
 #define CONNECT_TIMEOUT 5000  /* TCP and TLS to one server, when there is another */
+#define TUNNEL_PAUSE    150   /* between looks at tunnels that are not open yet */
 #define SILENCE         10000 /* a peer that acknowledges nothing for so long is gone */
 
 struct event;
@@ -26,7 +27,9 @@ struct engine {
 
 struct kube {
         struct event_base *base;
-        char **servers;
+        char **servers, **sockets; /* sockets: NULL without tunnels */
+        const char *(*why)(size_t server, void *arg);
+        void *why_arg;
         size_t count, current;
         char *ca, *cert, *key;
         struct engine calls, streams;
@@ -76,6 +79,7 @@ struct request {
         int pinned;    /* this server only; -1: any */
         size_t server; /* that it is at */
         unsigned tries;
+        struct event *pause; /* between tries, while no tunnel is open */
         CURL *easy;
         struct curl_slist *headers;
         struct str text;

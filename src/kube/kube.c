@@ -35,9 +35,13 @@ static void release(struct kube *k)
 {
         engine_release(&k->calls);
         engine_release(&k->streams);
-        for (size_t i = 0; i < k->count; i++)
+        for (size_t i = 0; i < k->count; i++) {
                 free(k->servers[i]);
+                if (k->sockets)
+                        free(k->sockets[i]);
+        }
         free(k->servers);
+        free(k->sockets);
         free(k->ca);
         free(k->cert);
         if (k->key)
@@ -87,6 +91,15 @@ static int take_servers(struct kube *k, const char *const *servers, struct error
         return 0;
 }
 
+static void take_sockets(struct kube *k, const struct kube_target *target)
+{
+        k->why = target->why;
+        k->why_arg = target->arg;
+        k->sockets = target->sockets ? xcalloc(k->count, sizeof(*k->sockets)) : NULL;
+        for (size_t i = 0; k->sockets && i < k->count; i++)
+                k->sockets[i] = xstrdup(target->sockets[i]);
+}
+
 int kube_open(struct event_base *base, const struct kube_target *target, struct kube **out, struct error *err)
 {
         struct kube *k = xcalloc(1, sizeof(*k));
@@ -97,6 +110,7 @@ int kube_open(struct event_base *base, const struct kube_target *target, struct 
         k->key = target->key ? xstrdup(target->key) : NULL;
         k->discovered = json_object();
         int r = take_servers(k, target->servers, err);
+        take_sockets(k, target);
         if (r == 0 && (engine_init(&k->calls, k, CALLS_AT_ONCE) < 0 || engine_init(&k->streams, k, 0) < 0))
                 r = error_set(err, ENOMEM, EXIT_INTERNAL, "libcurl cannot be started");
         if (r < 0) {

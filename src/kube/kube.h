@@ -14,8 +14,15 @@ struct kube_call;
 struct kube_target {
         const char *const *servers;  /* https://host:port, NULL-terminated: the first that answers is used, and the next when it stops answering */
         const char *ca, *cert, *key; /* PEM texts */
+        /* For servers behind a tunnel: the unix socket that leads to each, in the order of servers, which then say no more than whose certificate is expected.
+         * A socket that is not there yet is waited for as long as a request has time. NULL: directly. */
+        const char *const *sockets;
+        const char *(*why)(size_t server, void *arg); /* why its tunnel is not open, or NULL */
+        void *arg;
 };
 
+/* Whether any of the servers answers within that time, and with a certificate of the cluster: then no tunnel is needed. Waits for it. */
+bool kube_direct(const struct kube_target *target, unsigned ms);
 int kube_open(struct event_base *base, const struct kube_target *target, struct kube **out, struct error *err);
 void kube_free(struct kube *k); /* ends its calls without callbacks; may be called inside one */
 /* The last thing that went wrong, as a sentence, or NULL when the last answer was good: for "not ready after 5 min: ...". */

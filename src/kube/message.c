@@ -13,7 +13,22 @@ static long os_error(const struct request *r)
         return e;
 }
 
-bool message_refused(const struct request *r, CURLcode code) { return code == CURLE_COULDNT_CONNECT && os_error(r) == ECONNREFUSED; }
+/* A tunnel that is not open yet will soon be: its socket may be there then. */
+bool message_refused(const struct request *r, CURLcode code) { return code == CURLE_COULDNT_CONNECT && (os_error(r) == ECONNREFUSED || r->call.k->sockets); }
+
+/* What is known of the tunnel says more than that its other end hung up. */
+static bool tunnel_trouble(struct str *s, const struct request *r, CURLcode code)
+{
+        const struct kube *k = r->call.k;
+        const char *why = k->sockets && k->why ? k->why(r->server, k->why_arg) : NULL;
+        if (why)
+                str_add(s, why);
+        else if (k->sockets && code == CURLE_COULDNT_CONNECT)
+                str_add(s, "the ssh tunnel to it is not open");
+        else if (k->sockets && code == CURLE_SSL_CONNECT_ERROR)
+                str_add(s, "the connection was refused: nothing listens there");
+        return k->sockets && (why || code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR);
+}
 
 static void connect_trouble(struct str *s, const struct request *r)
 {
@@ -52,6 +67,8 @@ static void transport_trouble(struct str *s, const struct request *r, CURLcode c
                 str_addf(s, "the answer to %s is larger than %zu MiB", r->path, MAX_BODY >> 20);
                 return;
         }
+        if (tunnel_trouble(s, r, code))
+                return;
         switch (code) {
         case CURLE_COULDNT_RESOLVE_HOST:
                 str_add(s, "the name has no address");

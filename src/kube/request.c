@@ -63,7 +63,9 @@ static void set_connection(const struct request *r, int64_t left)
         curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, connect);
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)left);
         curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, r->tries > k->count ? 1L : 0L); /* the same server again: not over what just broke */
-        if (is_loopback(k->servers[r->server]))
+        if (k->sockets)
+                curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, k->sockets[r->server]);
+        if (k->sockets || is_loopback(k->servers[r->server]))
                 curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
 }
 
@@ -121,6 +123,8 @@ void request_destroy(struct request *r)
                 return;
         call_unlink(&r->call);
         stop(r);
+        if (r->pause)
+                event_free(r->pause);
         str_wipe_release(&r->text); /* it may have been a Secret, and the body too */
         if (r->body)
                 wipe(r->body, strlen(r->body));
@@ -196,6 +200,23 @@ static bool next_server(struct request *r, CURLcode code)
         return true;
 }
 
+static void on_pause(evutil_socket_t fd, short what, void *arg) { go(arg); }
+
+/* No tunnel is open, so nothing was sent: it is tried again as long as there is time. */
+static bool await_tunnel(struct request *r, CURLcode code)
+{
+        struct kube *k = r->call.k;
+        if (!k->sockets || code != CURLE_COULDNT_CONNECT || r->pinned >= 0 || now_ms() + TUNNEL_PAUSE >= r->deadline)
+                return false;
+        stop(r);
+        r->tries = 0;
+        r->server = k->current;
+        if (!r->pause && !(r->pause = evtimer_new(k->base, on_pause, r)))
+                abort();
+        event_after(r->pause, TUNNEL_PAUSE);
+        return true;
+}
+
 static bool is_json(const struct request *r)
 {
         const char *type = NULL;
@@ -223,7 +244,7 @@ void request_done(struct request *r, CURLcode code)
 {
         struct kube *k = r->call.k;
         int status = answered(r, code);
-        if (!status && next_server(r, code))
+        if (!status && (next_server(r, code) || await_tunnel(r, code)))
                 return;
         json_t *body = status && r->text.len && is_json(r) ? json_loadb(r->text.data, r->text.len, JSON_ALLOW_NUL, NULL) : NULL;
         char *error = !status ? message_transport(r, code) : status >= 400 ? message_api(r, status, body) : NULL;

@@ -1,7 +1,7 @@
 /* A template is parsed once into a list of parts (text, value, section) and walked for every node. Errors in a template are ours, found by
  * any test that renders it, so they abort and say where on stderr. */
 #include "node/template.h"
-#include "node/embed.h"
+#include "base/embed.h"
 #include "base/quote.h"
 
 #define MAX_DEPTH 8
@@ -330,17 +330,17 @@ void template_text(const char *text, enum template_format format, const json_t *
 
 void template_render(const char *name, const json_t *values, struct str *out)
 {
-        for (size_t i = 0; i < template_file_count; i++) {
-                struct template_file *f = &template_files[i];
-                if (!streq(f->name, name))
-                        continue;
-                if (!f->parts) {
-                        struct parser p = { .at = f->text, .line_start = true };
-                        f->parts = parse(&p, NULL);
-                }
-                struct walk w = { .format = template_format_of(name), .scope = { values }, .out = out };
-                render(&w, f->parts);
-                return;
+        static struct template_part **parsed; /* by file, on first use */
+        const struct embed_file *f = embed_find(&templates, name);
+        if (!f)
+                broken("no such template", name);
+        if (!parsed)
+                parsed = xcalloc(templates.count, sizeof(*parsed));
+        struct template_part **parts = &parsed[f - templates.files];
+        if (!*parts) {
+                struct parser p = { .at = embed_text(&templates, f), .line_start = true };
+                *parts = parse(&p, NULL);
         }
-        broken("no such template", name);
+        struct walk w = { .format = template_format_of(name), .scope = { values }, .out = out };
+        render(&w, *parts);
 }

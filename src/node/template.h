@@ -16,6 +16,9 @@
 
 enum template_format { TEMPLATE_RAW, TEMPLATE_YAML, TEMPLATE_JSON, TEMPLATE_TOML, TEMPLATE_UNIT, TEMPLATE_ENV, TEMPLATE_SHELL, TEMPLATE_CONF, TEMPLATE_LINE };
 
+/* What src/node/meson.build lists. */
+extern struct embed templates;
+
 /* Renders the embedded template "kube-apiserver.yaml" (src/node/templates/) with the values of a JSON object. */
 void template_render(const char *name, const json_t *values, struct str *out);
 /* For tests: any text. */

@@ -94,7 +94,7 @@ static int sa_load(struct identity *id, struct error *err)
         }
         id->sa_key = str_take(&text);
         r = sa_public(id, k, err);
-        return r < 0 ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+        return r < 0 || id->looking ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
 static int authorities_create(struct identity *id, const struct cluster *c, struct error *err)
@@ -251,7 +251,7 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
                 if (r == 0)
                         r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
         }
-        return r;
+        return r == 0 ? sa_load(out, err) : r;
 }
 
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err)

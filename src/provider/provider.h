@@ -27,6 +27,10 @@ struct provider_ops {
         bool makes_machines;
         /* What is there now: one row a node, in the cluster's order. Foreground, quick, changes nothing. */
         int (*list)(struct provider_run *run, struct machine *out, struct error *err);
+        /* The same for one node, which need not be in the file (any longer). */
+        int (*find)(struct provider_run *run, const struct node *n, struct machine *out, struct error *err);
+        /* Names of machines that are there and not in the file; in the arena. NULL: this provider cannot know. */
+        int (*others)(struct provider_run *run, struct strings *out, struct error *err);
         /* What only has to be there once for all machines (a base root, a bridge, a key). fn once; err NULL on success. */
         void (*prepare)(struct provider_run *run, void (*say)(const char *what, int permille, void *arg), void (*fn)(struct error *err, void *arg), void *arg);
         /* Makes or starts one machine until ssh can be tried; fn once. Several at once. */

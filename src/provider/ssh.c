@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "provider/ssh.h"
+#include "provider/sudo.h"
 
 /* A host's own settings win over the provider's. */
 static void target(const struct provider_run *run, const struct node *n, struct link_target *t)
@@ -21,14 +22,20 @@ static void target(const struct provider_run *run, const struct node *n, struct 
         };
 }
 
+static int find(struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
+{
+        *out = (struct machine){ .node = n, .state = MACHINE_RUNNING };
+        target(run, n, &out->target);
+        return out->target.sudo ? sudo_password(run->arena, run->cluster, &out->target.sudo_password, err) : 0;
+}
+
 static int list(struct provider_run *run, struct machine *out, struct error *err)
 {
         const struct cluster *c = run->cluster;
-        for (size_t i = 0; i < c->node_count; i++) {
-                out[i] = (struct machine){ .node = &c->nodes[i], .state = MACHINE_RUNNING };
-                target(run, out[i].node, &out[i].target);
-        }
-        return 0;
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < c->node_count; i++)
+                r = find(run, &c->nodes[i], &out[i], err);
+        return r;
 }
 
 /* Callers may count on being told from the loop, never from within the call. */
@@ -69,4 +76,6 @@ static void nothing(struct provider_run *run, struct machine *m, void (*fn)(stru
 
 static int cleanup(struct provider_run *run, struct error *err) { return 0; }
 
-const struct provider_ops ssh_ops = { .name = "ssh", .list = list, .prepare = prepare, .create = nothing, .destroy = nothing, .cleanup = cleanup };
+const struct provider_ops ssh_ops = {
+        .name = "ssh", .list = list, .find = find, .prepare = prepare, .create = nothing, .destroy = nothing, .cleanup = cleanup
+};

@@ -155,6 +155,23 @@ struct live *live_observe(struct run *r)
         return l;
 }
 
+void live_pause(struct live *l)
+{
+        struct str out CLEANUP(str_release) = { 0 };
+        measure(&l->look);
+        size_t up = block_height(&l->block, l->look.cols);
+        str_addc(&out, '\r');
+        if (up)
+                str_addf(&out, "\x1b[%zuA", up < l->look.rows ? up : l->look.rows - 1);
+        str_add(&out, ERASE_BELOW CURSOR_SHOW);
+        str_addn(&out, str_text(&l->above), l->above.len);
+        str_truncate(&l->above, 0);
+        put(&out);
+        block_release(&l->block);
+        l->block = (struct block){ 0 };
+        str_add(&l->above, CURSOR_HIDE);
+}
+
 void live_end(struct live *l, const char *result)
 {
         event_free(l->timer);

@@ -1,9 +1,11 @@
 #include <time.h>
 
+#include "base/embed.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "ui/report.h"
-#include "ui/report_style.h"
+
+extern struct embed report_style; /* report.css */
 
 struct change {
         const struct step *step;
@@ -212,7 +214,7 @@ static void add_head(struct str *out, const struct report *p, const char *result
         str_add(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>");
         add_title(out, r);
-        str_addf(out, ": %s</title>\n<style>%s</style></head>\n<body>\n<h1>", result, report_style);
+        str_addf(out, ": %s</title>\n<style>%s</style></head>\n<body>\n<h1>", result, embed_text(&report_style, report_style.files));
         add_title(out, r);
         str_addf(out, " <em class=\"%s\">%s</em></h1>\n<p class=\"sub\">%s · ", streq(result, "done") ? "good" : "poor", result, when);
         add_seconds(out, length_of(r));

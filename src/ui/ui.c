@@ -25,6 +25,31 @@ struct ui *ui_observe(struct run *r, const struct ui_options *o)
         return u;
 }
 
+void ui_say(struct ui *u, const char *text, json_t *json)
+{
+        if (u->live)
+                live_pause(u->live);
+        if (u->json) {
+                char *line CLEANUP(free_p) = json_dumps(json, JSON_COMPACT);
+                printf("%s\n", line);
+                fflush(stdout);
+        } else {
+                fputs(text, stderr);
+        }
+}
+
+bool ui_ask(struct ui *u, const char *question)
+{
+        char line[16] = "";
+        if (u->live)
+                live_pause(u->live);
+        fprintf(stderr, "%s [y/N] ", question);
+        fflush(stderr);
+        if (!fgets(line, sizeof(line), stdin))
+                fputc('\n', stderr);
+        return line[0] == 'y' || line[0] == 'Y';
+}
+
 void ui_end(struct ui *u, const char *dir, const char *result)
 {
         struct error err CLEANUP(error_release) = { 0 };

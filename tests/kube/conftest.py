@@ -101,11 +101,11 @@ class Control:
         p.send_signal(sig)
         p.wait(900)  # a busy computer takes its time
 
-    def target(self, servers=None, ca=None, client=None):
+    def target(self, servers=None, ca=None, client=None, sockets=()):
         crt, key = client or self.admin
         args = ["--ca", ca or self.ca, "--cert", crt, "--key", key]
-        for s in servers or self.servers[:1]:
-            args += ["--server", s]
+        for i, s in enumerate(servers or self.servers[:1]):
+            args += ["--server", s] + (["--socket", sockets[i]] if sockets else [])
         return [str(a) for a in args]
 
     def popen(self, *verb, **target):

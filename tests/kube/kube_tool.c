@@ -241,18 +241,20 @@ static int open_and_run(const struct kube_target *target, const struct verb *ver
 
 int main(int argc, char **argv)
 {
-        const char *servers[8] = { "https://127.0.0.1:1" };
+        const char *servers[8] = { "https://127.0.0.1:1" }, *sockets[8] = { NULL };
         size_t n = 0;
         struct str pem[3] = { 0 };
         int i = 1;
         for (; i + 1 < argc && has_prefix(argv[i], "--"); i += 2) {
                 if (streq(argv[i], "--server") && n < ARRAY_SIZE(servers) - 1)
                         servers[n++] = argv[i + 1];
+                else if (streq(argv[i], "--socket") && n) /* of the server before it */
+                        sockets[n - 1] = argv[i + 1];
                 else
                         read_into(argv[i + 1], &pem[streq(argv[i], "--ca") ? 0 : streq(argv[i], "--cert") ? 1 : 2]);
         }
         int status = 2;
-        struct kube_target target = { servers, pem[0].data, pem[1].data, pem[2].data };
+        struct kube_target target = { servers, pem[0].data, pem[1].data, pem[2].data, sockets[0] ? sockets : NULL };
         for (size_t v = 0; i < argc && v < ARRAY_SIZE(verbs); v++)
                 if (streq(verbs[v].name, argv[i]) && argc - i - 1 >= verbs[v].arguments)
                         status = open_and_run(&target, &verbs[v], argv + i + 1);

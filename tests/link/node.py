@@ -56,13 +56,13 @@ class Keys:
 
 
 class Sshd:
-    def __init__(self, keys, d, host_key=None, extra=(), port=None):
+    def __init__(self, keys, d, host_key=None, extra=(), port=None, max_startups="200"):
         Path("/run/sshd").mkdir(exist_ok=True)
         self.port = port or free_port()
         conf = d / f"sshd-{self.port}.conf"
         conf.write_text("\n".join([
             f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {host_key or keys.host}", "PidFile none", "UsePAM no", "PasswordAuthentication no",
-            "KbdInteractiveAuthentication no", "PermitRootLogin yes", "StrictModes no", f"AuthorizedKeysFile {keys.authorized}", "MaxStartups 200", "UseDNS no", *extra, ""]))
+            "KbdInteractiveAuthentication no", "PermitRootLogin yes", "StrictModes no", f"AuthorizedKeysFile {keys.authorized}", f"MaxStartups {max_startups}", "UseDNS no", *extra, ""]))
         self.log = d / f"sshd-{self.port}.log"
         self.proc = subprocess.Popen([SSHD, "-D", "-f", conf, "-E", self.log], stdin=subprocess.DEVNULL)
         for _ in range(200):
@@ -209,7 +209,7 @@ class Site:
         return subprocess.Popen([*wrap, self.tool, self.agent, plan], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
     def finish(self, proc, began=None):
-        out, err = proc.communicate(timeout=120)
+        out, err = proc.communicate(timeout=900)
         assert proc.returncode == 0, (proc.returncode, out, err)
         return Result([json.loads(x) for x in out.splitlines()], err, time.monotonic() - (began or 0))
 

@@ -213,5 +213,6 @@ def test_argv_for_a_person(site):
     site.spec("none", [])
     site.start(t).communicate()
     out = subprocess.run([site.tool, site.agent, site.path / "plan.json", "argv", "echo", "a b", "$(x)", "it's"], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert out == ["ssh", "-o", "ConnectTimeout=3", "-p", "2222", "-l", "ops", "-i", "/k", "-o", "IdentitiesOnly=yes", "-J", "jump", "-o", 'UserKnownHostsFile="/a b/known"',
+    assert out[:2] == ["ssh", "-o"] and out[2].startswith("ProxyCommand=ssh ") and out[2].endswith(" -i /k -W '[%h]:%p' -- ssh://jump") and "BatchMode" not in out[2]
+    assert out[3:] == ["-o", "ConnectTimeout=3", "-p", "2222", "-l", "ops", "-i", "/k", "-o", "IdentitiesOnly=yes", "-o", 'UserKnownHostsFile="/a b/known"',
                    "-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=accept-new", "--", "10.0.0.1", "echo", "'a b'", "'$(x)'", "'it'\\''s'"]

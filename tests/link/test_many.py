@@ -2,6 +2,7 @@
 import os
 import time
 
+PATIENT = ["IdentityAgent=none", "ConnectTimeout=300"]  # a busy computer shakes hands slowly
 
 def test_fifty_at_once(site, record_property):
     d = site.sshd()
@@ -40,3 +41,42 @@ def test_a_no_op_is_quick(site):
     hello, closed = min(t[0] for t in times), min(t[1] for t in times)
     print(f"no-op: hello after {hello:.0f} ms, closed after {closed:.0f} ms; `ssh … true` alone: {min(plain):.0f} ms")
     assert closed < min(plain) * 2 + 200
+
+
+def jump(site, near, name):
+    """A jump host as the user's ssh configuration names it; options of the bastion's own ssh come from there."""
+    home = site.path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "config").write_text(f"""Host {name}
+    HostName 127.0.0.1
+    Port {near.port}
+    UserKnownHostsFile {home}/near
+Host *
+    User root
+    IdentityFile {site.keys.user}
+    IdentityAgent none
+""")
+    return ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none /root && mkdir -m 700 /root/.ssh && cp {home}/config /root/.ssh/ && exec "$@"', "sh"]
+
+
+def test_forty_through_one_bastion(site):
+    """sshd's own MaxStartups, which drops connections at random: all get through, and none was dropped."""
+    near, far = site.sshd(max_startups="10:30:100", extra=["LogLevel VERBOSE"]), site.sshd()
+    site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
+    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near", options=PATIENT) for i in range(40)]
+    began = time.monotonic()
+    r = site.run(*targets, wrap=jump(site, near, "near")).ok()
+    print(f"40 links through one bastion: {time.monotonic() - began:.2f} s")
+    assert len(r.of("applied")) == 40
+    log = near.log.read_text()
+    assert log.count("Accepted publickey") == 40 and "drop connection" not in log and "MaxStartups" not in log
+
+
+def test_dropped_ones_come_back(site):
+    """Others knock at the bastion too: what is dropped is tried again."""
+    near, far = site.sshd(max_startups="2:70:10", extra=["LogLevel VERBOSE"]), site.sshd()
+    site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
+    targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near", options=PATIENT) for i in range(16)]
+    r = site.run(*targets, wrap=jump(site, near, "near")).ok()
+    assert len(r.of("applied")) == 16
+    assert "drop connection" in near.log.read_text(), "the test has dropped nothing"

@@ -3,7 +3,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "node/embed.h"
+#include "base/embed.h"
 #include "node/template.h"
 
 static void check(const char *text, enum template_format format, const char *values, const char *want)
@@ -79,9 +79,9 @@ static void test_values_are_not_templates(void **state) { check("{{x}} {{y}}", T
 /* Every embedded template has an ending that says how values are quoted, and parses. */
 static void test_embedded(void **state)
 {
-        assert_true(template_file_count > 30);
-        for (size_t i = 0; i < template_file_count; i++)
-                assert_int_not_equal(template_format_of(template_files[i].name), TEMPLATE_RAW);
+        assert_true(templates.count > 30);
+        for (size_t i = 0; i < templates.count; i++)
+                assert_int_not_equal(template_format_of(templates.files[i].name), TEMPLATE_RAW);
         struct str out CLEANUP(str_release) = { 0 };
         json_t *v = json_object();
         template_render("policy.json", v, &out);

@@ -1,0 +1,255 @@
+/* Members of an etcd that lives: one comes as a learner, catches up and is promoted; one leaves before its machine does. */
+#include <event2/event.h>
+
+#include "cluster/etcd.h"
+#include "cluster/roll.h"
+
+#define ASK_SECONDS  20
+#define WAIT_SECONDS 900
+#define LOOK_MS      500
+
+/* A voter that can be asked, other than `m` itself. */
+static struct member *voter(const struct member *m)
+{
+        struct site *s = m->site;
+        for (size_t pass = 0; pass < 2; pass++) { /* those who stay first */
+                struct member *all = pass ? s->gone : s->members;
+                for (size_t i = 0; i < (pass ? s->gone_count : s->count); i++) {
+                        const struct etcd_peer *p = &all[i] != m && all[i].link && !all[i].left ? etcd_peer_of(s->peers, s->peer_count, all[i].node) : NULL;
+                        if (p && !p->learner && (member_has_etcd(&all[i]) || all[i].joins))
+                                return &all[i];
+                }
+        }
+        return NULL;
+}
+
+static void fail(struct member *m, struct step *s, const char *what, const char *why)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        error_set(&err, EIO, EXIT_STEP, "%s: %s", what, why);
+        error_hint(&err, "'slipway etcd members' says how they are; run again when they are well");
+        step_done(s, &err);
+}
+
+static void no_voter(struct member *m, struct step *s) { fail(m, s, "no etcd member can be asked", "none of those that have a vote answers"); }
+
+static void peers_read(struct site *s, json_t *answer) { s->peers = etcd_peers(answer, s->arena, &s->peer_count); }
+
+/* ---- join ---- */
+
+static void join_ask(struct member *m);
+
+/* All that are there now, by URL: etcd compares. One that has not started yet has no name, so it is called as the file calls it. */
+static const char *initial_cluster(const struct member *m)
+{
+        struct site *s = m->site;
+        struct str out CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < s->peer_count; i++) {
+                const struct etcd_peer *p = &s->peers[i];
+                const char *name = p->name;
+                size_t k = 0;
+                for (const struct node *n; !*name && (n = cluster_next(s->cluster, ROLE_ETCD, &k));)
+                        name = etcd_peer_of(p, 1, n) ? n->name : name;
+                str_addf(&out, "%s%s=%s", out.len ? "," : "", *name ? name : "unknown", p->peer);
+        }
+        return arena_strdup(s->arena, str_text(&out));
+}
+
+static void joined(struct member *m)
+{
+        struct step *s = m->user;
+        m->user = NULL;
+        m->etcd_initial = initial_cluster(m);
+        member_forget_spec(m);
+        step_done(s, NULL);
+}
+
+static void on_added(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        if (!answer) {
+                m->user = NULL;
+                fail(m, s, "etcd does not take it as a learner", trouble);
+                return;
+        }
+        step_changed(s, "added to etcd as a learner");
+        join_ask(m);
+}
+
+static void on_stale_removed(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        if (!answer) {
+                m->user = NULL;
+                fail(m, s, "etcd does not let its lost member go", trouble);
+                return;
+        }
+        step_changed(s, "removed its lost member from etcd");
+        join_ask(m);
+}
+
+/* The list is asked for anew before each move: what a killed run did is seen, not assumed. */
+static void on_join_list(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        struct arena *a = m->site->arena;
+        if (!answer) {
+                m->user = NULL;
+                fail(m, s, "etcd does not say who its members are", trouble);
+                return;
+        }
+        peers_read(m->site, answer);
+        const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
+        if (p && p->learner && !*p->client) {
+                joined(m);
+        } else if (p) {
+                char id[17];
+                const char *const words[] = { "member", "remove", arena_strdup(a, etcd_id(p->id, id)), NULL };
+                etcd_ask(at, words, ASK_SECONDS, on_stale_removed, m);
+        } else {
+                char *url CLEANUP(free_p) = etcd_peer_url(m->node);
+                const char *const words[] = { "member", "add", m->node->name, "--learner", arena_printf(a, "--peer-urls=%s", url), NULL };
+                etcd_ask(at, words, ASK_SECONDS, on_added, m);
+        }
+}
+
+static void join_ask(struct member *m)
+{
+        struct member *at = voter(m);
+        struct step *s = m->user;
+        if (at) {
+                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_join_list, m);
+                return;
+        }
+        m->user = NULL;
+        no_voter(m, s);
+}
+
+void step_etcd_join(struct step *s)
+{
+        struct member *m = s->arg;
+        m->user = s;
+        join_ask(m);
+}
+
+/* ---- promote ---- */
+
+static void promote_ask(struct member *m);
+
+static void on_timer(evutil_socket_t fd, short what, void *arg) { promote_ask(arg); }
+
+static void promote_later(struct member *m, const char *why)
+{
+        if (m->promote->state != STEP_RUNNING)
+                return;
+        step_doing(m->promote, -1, "not promoted yet: %s", why);
+        if (m->timer)
+                event_free(m->timer);
+        m->timer = evtimer_new(m->site->base, on_timer, m);
+        event_add(m->timer, &(struct timeval){ .tv_usec = LOOK_MS * 1000 });
+}
+
+static void on_promoted(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        if (answer)
+                promote_ask(m); /* and look that it is so */
+        else
+                promote_later(m, trouble);
+}
+
+static void on_promote_list(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        char id[17];
+        if (m->promote->state != STEP_RUNNING)
+                return;
+        if (!answer) {
+                promote_later(m, trouble);
+                return;
+        }
+        peers_read(m->site, answer);
+        const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
+        if (p && !p->learner) {
+                if (m->timer)
+                        event_free(m->timer);
+                m->timer = NULL;
+                step_done(m->promote, NULL);
+        } else if (!p || !*p->client) {
+                promote_later(m, "it has not started");
+        } else {
+                const char *const words[] = { "member", "promote", arena_strdup(m->site->arena, etcd_id(p->id, id)), NULL };
+                etcd_ask(at, words, ASK_SECONDS, on_promoted, m);
+        }
+}
+
+static void promote_ask(struct member *m)
+{
+        struct member *at = voter(m);
+        if (at)
+                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_promote_list, m);
+        else
+                no_voter(m, m->promote);
+}
+
+void step_etcd_promote(struct step *s)
+{
+        struct member *m = s->arg;
+        step_deadline(s, WAIT_SECONDS, "'slipway logs NODE etcd' says why it does not catch up");
+        m->promote = s;
+        promote_ask(m);
+}
+
+/* ---- leave ---- */
+
+static void on_left(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        m->user = NULL;
+        m->left = true;
+        if (answer) {
+                step_changed(s, "left etcd");
+                step_done(s, NULL);
+        } else {
+                fail(m, s, "etcd does not let it go", trouble);
+        }
+}
+
+static void on_leave_list(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        char id[17];
+        if (!answer) {
+                m->user = NULL;
+                fail(m, s, "etcd does not say who its members are", trouble);
+                return;
+        }
+        peers_read(m->site, answer);
+        const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
+        if (!p) {
+                m->user = NULL;
+                step_kept(s);
+                return;
+        }
+        const char *const words[] = { "member", "remove", arena_strdup(m->site->arena, etcd_id(p->id, id)), NULL };
+        etcd_ask(at, words, ASK_SECONDS, on_left, m);
+}
+
+void step_etcd_leave(struct step *s)
+{
+        struct member *m = s->arg, *at = m->site->live ? voter(m) : NULL;
+        if (!m->site->live) {
+                step_kept(s);
+                return;
+        }
+        m->user = s;
+        if (at)
+                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_leave_list, m);
+        else
+                no_voter(m, s);
+}

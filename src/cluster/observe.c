@@ -1,0 +1,236 @@
+/* What is: asked of the machines, of etcd and of the API before the plan is made. Nothing here fails a run by itself: a cluster that is yet to be answers nothing. */
+#include <event2/event.h>
+
+#include "cluster/etcd.h"
+#include "cluster/plan.h"
+#include "kube/wait.h"
+
+#define ASK_MS 5000
+
+struct observe {
+        struct site *site;
+        struct step *step;
+        size_t waiting, next; /* next: the member that etcd is asked on when the one before did not answer */
+};
+
+/* ---- nodes that are no longer in the file ---- */
+
+static struct member *gone_find(struct site *s, const char *name)
+{
+        for (size_t i = 0; i < s->gone_count; i++)
+                if (streq(s->gone[i].node->name, name))
+                        return &s->gone[i];
+        return NULL;
+}
+
+/* The node as far as it can be known without the file. */
+static struct member *gone_add(struct site *s, const char *name, const char *address, unsigned roles)
+{
+        struct member *m = gone_find(s, name);
+        if (m) {
+                ((struct pool *)m->node->pool)->roles |= roles;
+                return m;
+        }
+        struct node *n = arena_new(s->arena, struct node);
+        struct pool *p = arena_new(s->arena, struct pool);
+        struct member *all = arena_array(s->arena, struct member, s->gone_count + 1);
+        *p = (struct pool){ .name = "", .roles = roles };
+        *n = (struct node){ .pool = p, .name = arena_strdup(s->arena, name), .address = address ? arena_strdup(s->arena, address) : NULL };
+        if (address)
+                ip_parse(address, &n->ip[0]);
+        if (s->gone_count)
+                memcpy(all, s->gone, s->gone_count * sizeof(*all));
+        s->gone = all;
+        m = &all[s->gone_count++];
+        *m = (struct member){ .site = s, .node = n, .machine = arena_new(s->arena, struct machine), .fate = FATE_REMOVE };
+        return m;
+}
+
+static const char *label(const json_t *node, const char *key)
+{
+        return json_string_value(json_object_get(json_object_get(json_object_get(node, "metadata"), "labels"), key));
+}
+
+static void gone_nodes(struct site *s)
+{
+        const json_t *items = json_object_get(s->nodes, "items"), *n;
+        size_t i;
+        json_array_foreach(items, i, n)
+        {
+                struct member *m = site_member(s, object_name(n));
+                if (!m && label(n, "slipway.dev/pool"))
+                        m = gone_add(
+                                s, object_name(n), node_internal_ip(n), label(n, "node-role.kubernetes.io/control-plane") ? ROLE_CONTROL_PLANE : ROLE_WORKER);
+                if (m && !m->object)
+                        m->object = json_incref((json_t *)n);
+        }
+}
+
+/* https://10.0.0.1:2380 → 10.0.0.1 */
+static const char *url_host(struct site *s, const char *url)
+{
+        const char *host = strstr(url, "://"), *end;
+        if (!host)
+                return NULL;
+        host += 3 + (host[3] == '[');
+        end = strrchr(host, ':');
+        if (end && end > host && end[-1] == ']')
+                end--;
+        return arena_strndup(s->arena, host, end ? (size_t)(end - host) : strlen(host));
+}
+
+static void gone_peers(struct site *s)
+{
+        for (size_t i = 0; i < s->peer_count; i++) {
+                const struct etcd_peer *p = &s->peers[i];
+                bool wanted = false;
+                size_t k = 0;
+                for (const struct node *n; !wanted && (n = cluster_next(s->cluster, ROLE_ETCD, &k));)
+                        wanted = etcd_peer_of(p, 1, n) != NULL;
+                if (!wanted)
+                        gone_add(s, *p->name ? p->name : p->peer, url_host(s, p->peer), ROLE_ETCD);
+        }
+}
+
+static void gone_machines(struct site *s)
+{
+        struct strings names = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!s->ops->others || s->ops->others(&s->provider, &names, &err) < 0)
+                return;
+        for (size_t i = 0; i < names.n; i++)
+                gone_add(s, names.v[i], NULL, 0);
+}
+
+/* Steps that see whether they can be reached: the plan waits for them. */
+static void greet(struct observe *o)
+{
+        struct site *s = o->site;
+        struct step *plan = s->plan;
+        for (size_t i = 0; i < s->gone_count; i++) {
+                struct member *m = &s->gone[i];
+                struct error err CLEANUP(error_release) = { 0 };
+                if (s->ops->find(&s->provider, m->node, m->machine, &err) < 0 || m->machine->state != MACHINE_RUNNING || !m->machine->target.host)
+                        continue;
+                m->connect = run_step(&s->run, "connect", m->node->name, step_connect, m);
+                step_after(plan, m->connect);
+        }
+}
+
+static void answered(struct observe *o)
+{
+        struct site *s = o->site;
+        if (--o->waiting)
+                return;
+        gone_nodes(s);
+        gone_peers(s);
+        gone_machines(s);
+        greet(o);
+        step_done(o->step, NULL);
+}
+
+/* ---- etcd ---- */
+
+static void ask_etcd(struct observe *o);
+
+static void on_peers(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct observe *o = arg;
+        if (!answer) {
+                ask_etcd(o);
+                return;
+        }
+        o->site->live = true;
+        o->site->peers = etcd_peers(answer, o->site->arena, &o->site->peer_count);
+        answered(o);
+}
+
+static void ask_etcd(struct observe *o)
+{
+        while (o->next < o->site->count) {
+                struct member *m = &o->site->members[o->next++];
+                if (!m->link || !member_has_etcd(m))
+                        continue;
+                etcd_ask(m, ETCD_MEMBERS, ASK_MS / 1000, on_peers, o);
+                return;
+        }
+        answered(o);
+}
+
+/* ---- the API ---- */
+
+static void on_version(const struct kube_reply *reply, void *arg)
+{
+        struct observe *o = arg;
+        const char *v = json_string_value(json_object_get(reply->body, "gitVersion"));
+        if (v)
+                o->site->version = arena_strdup(o->site->arena, v + (*v == 'v'));
+        answered(o);
+}
+
+static void on_nodes(const struct kube_reply *reply, void *arg)
+{
+        struct observe *o = arg;
+        if (reply->error) {
+                answered(o);
+                return;
+        }
+        o->site->api_up = true;
+        o->site->nodes = json_incref(reply->body);
+        kube_request(o->site->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
+}
+
+/* Something of ours runs on a control-plane node. */
+static bool any_api(const struct site *s)
+{
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && json_object_get(m->said, "cluster"))
+                        return true;
+        }
+        return false;
+}
+
+void step_observe(struct step *step)
+{
+        struct site *s = step->arg;
+        struct observe *o = arena_new(s->arena, struct observe);
+        struct error err CLEANUP(error_release) = { 0 };
+        *o = (struct observe){ .site = s, .step = step, .waiting = 2 };
+        ask_etcd(o);
+        if (s->identity.prefix && any_api(s) && site_kube(s, &err) == 0)
+                kube_request(s->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
+        else
+                answered(o);
+}
+
+/* ---- what would change on a node ---- */
+
+void step_compare(struct step *s)
+{
+        struct member *m = s->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!m->site->identity.prefix || !json_object_get(m->said, "cluster")) { /* nothing of ours is there: all of it will come */
+                m->fate = FATE_INSTALL;
+                step_kept(s);
+                return;
+        }
+        if (member_render(m, &err) < 0) {
+                step_done(s, &err);
+                return;
+        }
+        if (streq(m->wanted, m->applied) && !json_array_size(m->drift)) {
+                step_kept(s);
+                return;
+        }
+        m->fate = FATE_CHANGE;
+        if (!m->link) {
+                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+                error_hint(&err, "run again: it goes on where it stopped");
+                step_done(s, &err);
+                return;
+        }
+        m->comparing = true;
+        m->user = s;
+        link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 2);
+}

@@ -1,0 +1,246 @@
+#include <fcntl.h>
+
+#include "base/file.h"
+#include "cluster/etcd.h"
+#include "cluster/plan.h"
+#include "kube/wait.h"
+
+/* ---- what a change starts again ---- */
+
+static const struct {
+        enum part part;
+        const char *words;
+        const char *names[4]; /* units, and files of static pods */
+} parts[] = {
+        { PART_API, "the API server", { "/etc/kubernetes/manifests/kube-apiserver.yaml" } },
+        { PART_CONTROLLERS, "the controllers and the scheduler",
+                { "/etc/kubernetes/manifests/kube-controller-manager.yaml", "/etc/kubernetes/manifests/kube-scheduler.yaml" } },
+        { PART_ETCD, "etcd", { "etcd.service", "/etc/kubernetes/manifests/etcd.yaml" } },
+        { PART_KUBELET, "the kubelet", { "kubelet.service" } },
+        { PART_RUNTIME, "the container runtime", { "containerd.service", "crio.service" } },
+        { PART_PROXY, "kube-proxy", { "kube-proxy.service" } },
+        { PART_FABRIC, "the fabric", { "flanneld.service" } },
+        { PART_BALANCER, "the local balancer", { "slipway-haproxy.service", "/etc/kubernetes/manifests/slipway-haproxy.yaml" } },
+        { PART_VIP, "the virtual IP", { "slipway-keepalived.service", "/etc/kubernetes/manifests/slipway-keepalived.yaml" } },
+};
+
+unsigned plan_part(const struct change *c)
+{
+        bool unit = c->kind == SPEC_UNIT && (c->state == STATE_RESTARTED || c->state == STATE_STARTED || c->state == STATE_REMOVED);
+        for (size_t i = 0; (unit || c->kind == SPEC_FILE) && i < ARRAY_SIZE(parts); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(parts[i].names) && parts[i].names[k]; k++)
+                        if (streq(parts[i].names[k], c->name))
+                                return parts[i].part;
+        return 0;
+}
+
+void plan_restarts(unsigned set, struct str *out)
+{
+        size_t n = 0, total = (size_t)__builtin_popcount(set);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+                if (set & parts[i].part) {
+                        str_add(out, n == 0 ? "restarts " : n + 1 == total ? " and " : ", ");
+                        str_add(out, parts[i].words);
+                        n++;
+                }
+}
+
+const char *fate_name(enum fate f)
+{
+        static const char *const names[FATE_COUNT] = { "keep", "make", "start", "install", "change", "remove" };
+        return names[f];
+}
+
+bool member_has_etcd(const struct member *m) { return json_object_get(m->said, "etcd") != NULL; }
+
+const char *member_version(const struct member *m)
+{
+        const char *v = json_string_value(json_object_get(json_object_get(json_object_get(m->object, "status"), "nodeInfo"), "kubeletVersion"));
+        return v ? v + (*v == 'v') : NULL;
+}
+
+/* ---- born ---- */
+
+static char *born_path(const struct site *s) { return path_join(s->identity.dir, "born"); }
+
+bool site_born(const struct site *s)
+{
+        char *path CLEANUP(free_p) = born_path(s);
+        return access(path, F_OK) == 0;
+}
+
+void site_bear(struct site *s)
+{
+        char *path CLEANUP(free_p) = born_path(s);
+        struct error err CLEANUP(error_release) = { 0 };
+        if (access(path, F_OK) < 0)
+                file_write(path, "", 0, 0600, 0, NULL, &err);
+}
+
+void site_unbear(struct site *s)
+{
+        char *path CLEANUP(free_p) = born_path(s);
+        unlink(path);
+}
+
+/* ---- refusals ---- */
+
+/* etcd's members one after another: those that are dead leave first, then some come, then those that live leave. At no moment may there be fewer healthy voters than
+ * a quorum. */
+static int check_quorum(const struct site *s, struct error *err)
+{
+        size_t voters = 0, healthy = 0, dead = 0, alive = 0, wanted = cluster_count(s->cluster, ROLE_ETCD);
+        if (!s->live)
+                return 0;
+        for (size_t i = 0; i < s->peer_count; i++)
+                voters += !s->peers[i].learner;
+        for (size_t i = 0; i < s->count; i++)
+                healthy += s->members[i].link && member_has_etcd(&s->members[i]) && !s->members[i].promotes;
+        for (size_t i = 0; i < s->gone_count; i++) {
+                const struct member *m = &s->gone[i];
+                const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
+                if (!p || p->learner)
+                        continue;
+                bool up = m->link && member_has_etcd(m);
+                healthy += up;
+                alive += up;
+                dead += !up;
+        }
+        size_t left = voters - dead;
+        if (alive && (!wanted || healthy - alive < (left - alive) / 2 + 1)) {
+                error_set(err, EBUSY, EXIT_PREFLIGHT, "taking %zu of %zu etcd members away would leave %zu healthy of %zu: etcd would lose its quorum",
+                        alive + dead, voters, healthy - alive, left - alive);
+                return error_hint(err, "bring the dead members back first ('slipway status' names them), or remove fewer nodes; nothing was changed");
+        }
+        return 0;
+}
+
+/* A blank disk where data was is a loss: to begin anew beside what is left would end it. */
+static int check_loss(const struct site *s, struct error *err)
+{
+        size_t blank = 0, held = 0;
+        const struct member *first = NULL;
+        if (s->live || !site_born(s))
+                return 0;
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                if (!(m->node->pool->roles & ROLE_ETCD) || m->fate == FATE_START)
+                        continue;
+                if (member_has_etcd(m)) {
+                        held++;
+                } else {
+                        blank++;
+                        first = first ? first : m;
+                }
+        }
+        if (!blank)
+                return 0;
+        if (held) {
+                error_set(err, ENODATA, EXIT_UNHEALTHY, "etcd has no quorum, and %zu of its %zu members have lost their data (%s)", blank, blank + held,
+                        first->node->name);
+                return error_hint(err, "'slipway etcd recover' builds it anew from the members that still have theirs; nothing was changed");
+        }
+        error_set(err, ENODATA, EXIT_UNHEALTHY, "this cluster has lived, and no etcd member has its data any more");
+        return error_hint(err, "'slipway etcd restore SNAPSHOT' brings it back; to begin anew, run 'slipway down' first; nothing was changed");
+}
+
+/* Who was taken out of etcd and still has its old data would only bring harm. */
+static int check_strays(const struct site *s, struct error *err)
+{
+        for (size_t i = 0; s->live && i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                if (m->node->pool->roles & ROLE_ETCD && member_has_etcd(m) && !etcd_peer_of(s->peers, s->peer_count, m->node)) {
+                        error_set(err, EEXIST, EXIT_PREFLIGHT, "%s has data of etcd and is no member of it any more", m->node->name);
+                        return error_hint(err, "run 'slipway reset %s' first; nothing was changed", m->node->name);
+                }
+        }
+        return 0;
+}
+
+/* ---- versions ---- */
+
+static int check_version(const struct site *s, struct error *err)
+{
+        struct version now, want = s->cluster->kubernetes;
+        const char *text = s->version;
+        if (!text || !version_parse(text, &now))
+                return 0;
+        int order = version_compare(&want, &now);
+        if (order < 0 && !s->allow_down) {
+                error_set(err, EINVAL, EXIT_PREFLIGHT, "the cluster runs %s, and kubernetes: %s is older", text, want.text);
+                return error_hint(
+                        err, "Kubernetes is not taken back by editing its version: 'slipway rollback' returns to the version before; nothing was changed");
+        }
+        if (want.minor > now.minor + 1) {
+                error_set(err, EINVAL, EXIT_PREFLIGHT, "from %s to %s: a minor version must not be skipped", text, want.text);
+                return error_hint(err, "upgrade to %ld.%ld first; nothing was changed", (long)now.major, (long)now.minor + 1L);
+        }
+        return 0;
+}
+
+static bool runs_pods(const char *path)
+{
+        static const char *const names[] = { "/kubelet", "/containerd", "/containerd-shim-runc-v2", "/runc", "/crun", "/crio" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (has_suffix(path, names[i]))
+                        return true;
+        return false;
+}
+
+/* The kubelet or what runs containers is another program afterwards: pods are moved away before. A changed flag of theirs disturbs no pod. */
+static bool needs_drain(const struct member *m)
+{
+        const char *now = member_version(m);
+        struct version running;
+        if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)) || !m->object)
+                return false;
+        if (now && version_parse(now, &running) && version_compare(&running, &m->site->cluster->kubernetes) != 0)
+                return true;
+        for (size_t i = 0; i < m->change_count; i++)
+                if (m->changes[i].kind == SPEC_ARTIFACT && m->changes[i].state == STATE_CHANGED && runs_pods(m->changes[i].name))
+                        return true;
+        return false;
+}
+
+/* ---- the plan ---- */
+
+static void decide_etcd(struct site *s, struct member *m)
+{
+        const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
+        if (!s->live || !(m->node->pool->roles & ROLE_ETCD))
+                return;
+        if (member_has_etcd(m))
+                m->promotes = p && p->learner;
+        else
+                m->joins = !p || *p->client || p->learner || site_born(s); /* else the first run was stopped before it came to this node */
+}
+
+static void decide(struct site *s, struct member *m)
+{
+        if (!m->connect)
+                m->fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
+        decide_etcd(s, m);
+        for (size_t i = 0; i < m->change_count; i++)
+                m->restarts |= plan_part(&m->changes[i]);
+        m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);
+}
+
+int plan_make(struct site *s, struct error *err)
+{
+        for (size_t i = 0; i < s->count; i++)
+                decide(s, &s->members[i]);
+        int r = check_loss(s, err);
+        if (r == 0)
+                r = check_strays(s, err);
+        if (r == 0)
+                r = check_quorum(s, err);
+        return r == 0 ? check_version(s, err) : r;
+}
+
+bool plan_empty(const struct site *s)
+{
+        for (size_t i = 0; i < s->count; i++)
+                if (s->members[i].fate != FATE_KEEP || s->members[i].joins || s->members[i].promotes)
+                        return false;
+        return s->gone_count == 0;
+}

@@ -1,0 +1,284 @@
+#include <event2/event.h>
+
+#include "cluster/etcd.h"
+#include "cluster/roll.h"
+#include "kube/drain.h"
+#include "kube/wait.h"
+
+#define LOOK_MS      300
+#define WAIT_SECONDS 900
+
+size_t workers_at_once(const struct site *s)
+{
+        const struct amount *a = &s->cluster->upgrade.workers_at_once;
+        size_t workers = s->count - cluster_count(s->cluster, ROLE_CONTROL_PLANE), n = a->percent ? workers * (size_t)a->value / 100 : (size_t)a->value;
+        return n ? n : 1;
+}
+
+/* ---- cordon and drain ---- */
+
+static void on_drain_progress(size_t left, const char *held, void *arg)
+{
+        struct member *m = arg;
+        if (*held)
+                step_doing(m->user, -1, "%zu pods left; one may not go: %s", left, held);
+        else
+                step_doing(m->user, -1, "%zu pods left", left);
+}
+
+static void on_orphan(const char *pod, void *arg)
+{
+        struct member *m = arg;
+        step_changed(m->user, "evicted %s, which nothing makes again", pod);
+}
+
+/* Nothing stays cordoned because of us when its pods could not leave. */
+static void on_put_back(const char *error, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        struct error err CLEANUP(error_release) = { 0 };
+        m->user = NULL;
+        error_set(&err, EBUSY, EXIT_STEP, "its pods did not leave within %" PRId64 " s: %s", m->site->cluster->upgrade.drain_timeout, m->trouble);
+        error_hint(&err,
+                error ? "the node could not be uncordoned either: kubectl uncordon it, make room for the pod (more replicas, or a softer budget), and run again"
+                      : "the node was uncordoned and not changed; make room for the pod (more replicas, or a softer budget), and run again");
+        step_done(s, &err);
+}
+
+static void on_drained(const char *error, void *arg)
+{
+        struct member *m = arg;
+        struct step *s = m->user;
+        m->drain = NULL;
+        if (!error) {
+                m->user = NULL;
+                step_done(s, NULL);
+                return;
+        }
+        m->trouble = arena_strdup(m->site->arena, error);
+        if (m->cordoned)
+                kube_cordon(m->site->kube, m->node->name, false, on_put_back, m);
+        else
+                on_put_back(NULL, m);
+}
+
+static void drain(struct member *m)
+{
+        struct drain_events events = { on_drain_progress, on_orphan, on_drained, m };
+        m->drain = drain_start(m->site->kube, m->site->base, m->node->name, (unsigned)m->site->cluster->upgrade.drain_timeout, &events);
+}
+
+static void on_cordoned(const char *error, void *arg)
+{
+        struct member *m = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (error) {
+                struct step *s = m->user;
+                m->user = NULL;
+                error_set(&err, EIO, EXIT_STEP, "it cannot be cordoned: %s", error);
+                step_done(s, &err);
+                return;
+        }
+        m->cordoned = true;
+        drain(m);
+}
+
+void step_cordon(struct step *s)
+{
+        struct member *m = s->arg;
+        bool ours;
+        if (!m->site->api_up || !m->object || (m->fate == FATE_REMOVE && !m->answers)) { /* who is dead is not asked: its pods go with its Node */
+                step_kept(s);
+                return;
+        }
+        m->user = s;
+        step_doing(s, -1, "moving its pods away");
+        if (node_cordoned(m->object, &ours) && !ours)
+                drain(m);
+        else
+                kube_cordon(m->site->kube, m->node->name, true, on_cordoned, m);
+}
+
+static void on_uncordoned(const char *error, void *arg)
+{
+        struct step *s = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (error)
+                error_set(&err, EIO, EXIT_STEP, "it cannot be uncordoned: %s", error);
+        step_done(s, error ? &err : NULL);
+}
+
+void step_uncordon(struct step *s)
+{
+        struct member *m = s->arg;
+        if (m->cordoned)
+                kube_cordon(m->site->kube, m->node->name, false, on_uncordoned, s);
+        else
+                step_kept(s);
+}
+
+/* ---- health: a chain of looks, from the beginning again until all are good ---- */
+
+static void look(struct member *m);
+
+static void on_timer(evutil_socket_t fd, short what, void *arg) { look(arg); }
+
+static void again(struct member *m, const char *what)
+{
+        if (m->healthy->state != STEP_RUNNING)
+                return; /* its time is over */
+        step_doing(m->healthy, -1, "waiting for %s", what);
+        if (!m->timer)
+                m->timer = evtimer_new(m->site->base, on_timer, m);
+        event_add(m->timer, &(struct timeval){ .tv_usec = LOOK_MS * 1000 });
+}
+
+static void well(struct member *m)
+{
+        if (m->healthy->state == STEP_RUNNING)
+                step_done(m->healthy, NULL);
+}
+
+static void on_kubelet(const struct kube_reply *reply, void *arg)
+{
+        struct member *m = arg;
+        if (reply->error)
+                again(m, "the kubelet");
+        else
+                well(m);
+}
+
+static void on_node(const struct kube_reply *reply, void *arg)
+{
+        struct member *m = arg;
+        const char *version = json_string_value(json_object_get(json_object_get(json_object_get(reply->body, "status"), "nodeInfo"), "kubeletVersion"));
+        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s/proxy/healthz", m->node->name);
+        if (reply->error || !version || !streq(version + (*version == 'v'), m->site->cluster->kubernetes.text))
+                again(m, "the kubelet's new version");
+        else if (!node_ready(reply->body) && m->site->cluster->network.fabric.kind != FABRIC_NONE)
+                again(m, "the node to be Ready");
+        else
+                kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_kubelet, m);
+}
+
+static void look_node(struct member *m)
+{
+        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", m->node->name);
+        if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)) || !m->site->kube)
+                well(m);
+        else
+                kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_node, m);
+}
+
+static const char *const control_pods[] = { "kube-apiserver", "kube-controller-manager", "kube-scheduler" };
+
+/* The digest that stands in the wanted manifest. */
+static bool wanted_digest(const struct member *m, const char *pod, char out[17])
+{
+        static const char key[] = "slipway.dev/digest: \"";
+        char *path CLEANUP(free_p) = xasprintf("/etc/kubernetes/manifests/%s.yaml", pod);
+        const struct spec_entry *e = nodespec_find(&m->spec, SPEC_FILE, path);
+        const char *at = e ? strstr(e->content, key) : NULL;
+        snprintf(out, 17, "%.16s", at ? at + strlen(key) : "");
+        return at != NULL;
+}
+
+static bool pod_is_new(const struct member *m, const json_t *pods, const char *name)
+{
+        char *full CLEANUP(free_p) = xasprintf("%s-%s", name, m->node->name), digest[17];
+        const json_t *pod;
+        size_t i;
+        if (!wanted_digest(m, name, digest))
+                return true;
+        json_array_foreach(pods, i, pod)
+        {
+                const char *has = json_string_value(json_object_get(json_object_get(json_object_get(pod, "metadata"), "annotations"), "slipway.dev/digest"));
+                if (streq(object_name(pod), full))
+                        return has && streq(has, digest) && pod_ready(pod);
+        }
+        return false;
+}
+
+static void on_control(const struct kube_reply *reply, void *arg)
+{
+        struct member *m = arg;
+        const json_t *pods = json_object_get(reply->body, "items");
+        for (size_t i = 0; i < ARRAY_SIZE(control_pods); i++)
+                if (reply->error || !pod_is_new(m, pods, control_pods[i])) {
+                        again(m, reply->error ? "the API" : control_pods[i]);
+                        return;
+                }
+        look_node(m);
+}
+
+static void look_control(struct member *m)
+{
+        char *path CLEANUP(free_p) =
+                xasprintf("/api/v1/namespaces/kube-system/pods?labelSelector=tier%%3Dcontrol-plane&fieldSelector=spec.nodeName%%3D%s", m->node->name);
+        if (m->node->pool->roles & ROLE_CONTROL_PLANE)
+                kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_control, m);
+        else
+                look_node(m);
+}
+
+static void on_etcd(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        if (answer)
+                look_control(m);
+        else
+                again(m, "etcd");
+}
+
+static void look(struct member *m)
+{
+        static const char *const health[] = { "endpoint", "health", NULL };
+        if (m->node->pool->roles & ROLE_ETCD && m->link)
+                etcd_ask(m, health, 10, on_etcd, NULL);
+        else
+                look_control(m);
+}
+
+static void on_jobs(struct link *l, int status, const char *out, const char *errors, void *arg) { look(arg); }
+
+/* systemd may still have the restarts before it: to start what is being restarted is to wait for it. */
+void step_healthy(struct step *s)
+{
+        static const char *const names[] = { "etcd.service", "containerd.service", "crio.service", "kubelet.service" };
+        struct member *m = s->arg;
+        const char *argv[8] = { "systemctl", "start" };
+        size_t n = 2;
+        if (m->apply && m->apply->state == STEP_KEPT && !m->joins) {
+                step_kept(s);
+                return;
+        }
+        step_deadline(s, WAIT_SECONDS, "'slipway logs NODE' says more; the next run goes on from here");
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (nodespec_find(&m->spec, SPEC_UNIT, names[i]))
+                        argv[n++] = names[i];
+        if (m->link && n > 2)
+                link_run(m->link, argv, NULL, 1 << 16, on_jobs, m);
+        else
+                look(m);
+}
+
+/* ---- the Node object of one that left ---- */
+
+static void on_forgotten(const struct kube_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        bool failed = reply->error && reply->status != 404;
+        if (failed)
+                error_set(&err, EIO, EXIT_STEP, "its Node cannot be deleted: %s", reply->error);
+        step_done(arg, failed ? &err : NULL);
+}
+
+void step_forget(struct step *s)
+{
+        struct member *m = s->arg;
+        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", m->node->name);
+        if (m->object && m->site->kube)
+                kube_request(m->site->kube, "DELETE", path, NULL, NULL, 0, on_forgotten, s);
+        else
+                step_kept(s);
+}

@@ -1,0 +1,19 @@
+/* Changing what lives: a node at a time where that matters, with a look at its health before the next. */
+#ifndef SLIPWAY_ROLL_H
+#define SLIPWAY_ROLL_H
+
+#include "cluster/plan.h"
+
+/* Steps; arg: member. */
+void step_cordon(struct step *s);  /* no new pods, then none: kept when the API is not there */
+void step_healthy(struct step *s); /* what was restarted runs again, as it is wanted now */
+void step_uncordon(struct step *s);
+void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
+void step_etcd_promote(struct step *s);
+void step_etcd_leave(struct step *s);
+void step_forget(struct step *s); /* its Node object */
+
+/* How many workers may be away at once. */
+size_t workers_at_once(const struct site *s);
+
+#endif

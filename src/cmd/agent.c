@@ -1,0 +1,11 @@
+/* The agent that the program carries. */
+#include "base/embed.h"
+#include "deliver/link.h"
+
+extern struct embed agent_program;
+
+const void *agent_bytes(size_t *n)
+{
+        *n = agent_program.files[0].size;
+        return embed_text(&agent_program, &agent_program.files[0]);
+}

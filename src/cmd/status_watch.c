@@ -1,0 +1,190 @@
+/* status --watch: the table drawn over itself on a terminal, else a line for every change, or an object a line. */
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "base/utf8.h"
+#include "cmd/status.h"
+
+#define EVERY       2 /* seconds */
+#define CURSOR_HIDE "\x1b[?25l"
+#define CURSOR_SHOW "\x1b[?25h"
+#define ERASE_LINE  "\x1b[K"
+#define ERASE_BELOW "\x1b[J"
+
+struct follow {
+        json_t *last; /* the answer before, NULL at first */
+        int height;   /* of what is drawn */
+        bool healthy, failed;
+        void (*show)(struct follow *f, const json_t *answer);
+};
+
+static const char *text_of(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+static void clock_text(char out[16])
+{
+        time_t t = time(NULL);
+        struct tm tm;
+        strftime(out, 16, "%H:%M:%S", localtime_r(&t, &tm));
+}
+
+/* ---- a terminal ---- */
+
+static bool terminal(void)
+{
+        const char *term = getenv("TERM");
+        return isatty(STDOUT_FILENO) && term && *term && !streq(term, "dumb");
+}
+
+/* How many bytes of the line fit: a character may have several, and what continues one takes no room. */
+static size_t fitting(const char *line, size_t n, int cols)
+{
+        size_t i = 0;
+        for (int at = 0; i < n; i++)
+                if (((unsigned char)line[i] & 0xc0) != 0x80 && ++at >= cols)
+                        break;
+        return i;
+}
+
+/* Up by what was drawn before, then line by line; what is too long or too much for the window is cut, or the next drawing would miss its place. */
+static void compose(struct follow *f, const char *text, struct str *out)
+{
+        struct winsize w = { 0 };
+        bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row && w.ws_col;
+        int rows = known ? w.ws_row : 24, cols = known ? w.ws_col : 80, height = 0;
+        str_add(out, CURSOR_HIDE);
+        if (f->height > 0)
+                str_addf(out, "\x1b[%dA", f->height < rows ? f->height : rows - 1);
+        str_add(out, "\r");
+        for (size_t n; *text && height < rows - 1; text += n + (text[n] == '\n'), height++) {
+                n = strcspn(text, "\n");
+                str_addn(out, text, fitting(text, n, cols));
+                str_add(out, ERASE_LINE "\n");
+        }
+        str_add(out, ERASE_BELOW);
+        f->height = height;
+}
+
+static void draw(struct follow *f, const json_t *answer)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct str out CLEANUP(str_release) = { 0 };
+        char *text CLEANUP(free_p) = NULL, clock[16];
+        size_t n = 0;
+        FILE *m = open_memstream(&text, &n);
+        if (!m)
+                return;
+        clock_text(clock);
+        fprintf(m, "%s, %s (Ctrl-C ends)\n\n", text_of(answer, "cluster"), clock);
+        status_print(m, answer, &a);
+        fclose(m);
+        compose(f, text, &out);
+        fwrite(out.data, 1, out.len, stdout); /* one write, so that no half of a picture is seen */
+}
+
+/* ---- lines ---- */
+
+static void say(const char *fmt, ...) PRINTF(1, 2);
+static void say(const char *fmt, ...)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        char clock[16];
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&s, fmt, ap);
+        va_end(ap);
+        clock_text(clock);
+        printf("%s %s\n", clock, str_text(&s));
+}
+
+static char *value_text(const json_t *v)
+{
+        if (json_is_boolean(v))
+                return xstrdup(json_is_true(v) ? "yes" : "no");
+        if (json_is_integer(v))
+                return xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
+        return xstrdup(json_is_string(v) ? json_string_value(v) : "unknown");
+}
+
+static void compare(const char *what, const json_t *before, const json_t *after, const char *const *keys)
+{
+        for (; *keys; keys++) {
+                const json_t *a = json_object_get(before, *keys), *b = json_object_get(after, *keys);
+                if (json_equal(a, b))
+                        continue;
+                char *from CLEANUP(free_p) = value_text(a), *to CLEANUP(free_p) = value_text(b);
+                say("%s: %s: %s, was %s", what, *keys, to, from);
+        }
+}
+
+static void compare_lists(const char *word, const char *name, const json_t *before, const json_t *after, const char *const *keys)
+{
+        size_t i;
+        const json_t *o;
+        json_array_foreach(after, i, o)
+        {
+                char *what CLEANUP(free_p) = xasprintf("%s %s", word, text_of(o, name));
+                compare(what, json_array_get(before, i), o, keys);
+        }
+}
+
+static bool listed(const json_t *list, const json_t *item)
+{
+        size_t i;
+        const json_t *o;
+        json_array_foreach(list, i, o) if (json_equal(o, item)) return true;
+        return false;
+}
+
+static void problems(const char *word, const json_t *list, const json_t *other)
+{
+        size_t i;
+        const json_t *o;
+        json_array_foreach(list, i, o) if (!listed(other, o)) say("%s: %s", word, json_string_value(o));
+}
+
+static void lines(struct follow *f, const json_t *answer)
+{
+        static const char *const node[] = { "machine", "ready", "version", "drift", "address", NULL }, *const api[] = { "ready", "version", NULL },
+                                 *const etcd[] = { "healthy", "leader", "version", NULL }, *const whole[] = { "run", "healthy", NULL };
+        const json_t *last = f->last, *now = json_object_get(answer, "problems"), *before = json_object_get(last, "problems");
+        if (last) {
+                compare_lists("node", "name", json_object_get(last, "nodes"), json_object_get(answer, "nodes"), node);
+                compare("API", json_object_get(last, "api"), json_object_get(answer, "api"), api);
+                compare_lists("etcd on", "node", json_object_get(last, "etcd"), json_object_get(answer, "etcd"), etcd);
+                compare(text_of(answer, "cluster"), last, answer, whole);
+        } else {
+                say("%s is %s, %zu nodes", text_of(answer, "cluster"), json_is_true(json_object_get(answer, "healthy")) ? "healthy" : "not healthy",
+                        json_array_size(json_object_get(answer, "nodes")));
+        }
+        problems("problem", now, before);
+        problems("solved", before, now);
+}
+
+static void object(struct follow *f, const json_t *answer)
+{
+        char *text CLEANUP(free_p) = json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        printf("%s\n", text ? text : "{}");
+}
+
+/* ---- all of it ---- */
+
+static bool on_answer(const json_t *answer, bool healthy, void *arg)
+{
+        struct follow *f = arg;
+        f->healthy = healthy;
+        f->show(f, answer);
+        json_decref(f->last);
+        f->last = json_deep_copy(answer);
+        return fflush(stdout) == 0; /* whoever read it is gone */
+}
+
+int status_follow(struct reach *r, const struct options *o, struct error *err)
+{
+        bool json = o->output && streq(o->output, "json");
+        struct follow f = { .show = json ? object : terminal() ? draw : lines };
+        int e = status_watch(&r->site, EVERY, on_answer, &f, err);
+        if (f.show == draw)
+                fputs(CURSOR_SHOW, stdout);
+        json_decref(f.last);
+        return e < 0 ? e : f.healthy ? EXIT_OK : EXIT_UNHEALTHY;
+}
