@@ -115,6 +115,19 @@ const struct verb verb_table[] = {
                         "their secrets. delete takes a token's ID, the six characters before the dot.",
                 .options = "ttl",
                 .run = cmd_token },
+        { .name = "etcd",
+                .args = "members|snapshot|restore|recover|drill|defrag [SNAPSHOT]",
+                .arg_words = "members snapshot restore recover drill defrag",
+                .min_args = 1,
+                .max_args = 2,
+                .summary = "look after the store: members, snapshots, restore, recovery",
+                .help = "members says who is in etcd and how they are. snapshot takes a copy of the store, checks it and brings it here. drill restores the "
+                        "newest "
+                        "snapshot (or the one named) into an etcd and an API server of its own on this computer and counts what reads back. restore puts a "
+                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost. recover rebuilds etcd after its "
+                        "quorum is gone from the member with the newest data. defrag gives free space back, one member at a time, the leader last.",
+                .options = "dir to force",
+                .run = cmd_etcd },
         { .name = "schema",
                 .args = "",
                 .summary = "print the schema of cluster.yaml",
