@@ -37,6 +37,8 @@ enum with {
         WITH_SYSCTLS = 1 << 25,
         WITH_MODULES = 1 << 26,
         WITH_SNAPSHOTS = 1 << 27,
+        WITH_TWO_CAS = 1 << 28,     /* the authority changes: both are believed, one signs */
+        WITH_TWO_SA_KEYS = 1 << 29, /* the same of service accounts' tokens */
 };
 
 struct context {
