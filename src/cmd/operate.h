@@ -21,6 +21,11 @@ int operate_end(struct operation *op, struct error *err);
 /* Both, around the steps of an operation. */
 int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err);
 
+/* Begins a rotation of `set` (1 << enum rotate_id) and goes through its phases. */
+int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err);
+/* Goes on with what is under way, if anything is; `rolled`: the phase it is in was rolled out just now. */
+int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct error *err);
+
 /* `down` where the provider makes no machines: reset of all hosts. RESET_NOT_HOSTS: it makes them. */
 #define RESET_NOT_HOSTS 1000
 int cmd_reset_hosts(const struct options *o, struct error *err);

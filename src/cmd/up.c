@@ -61,7 +61,12 @@ static int after_down(const struct options *o, struct site *s, struct error *err
         return s->ops->cleanup(&s->provider, err);
 }
 
-int cmd_up(const struct options *o, struct error *err) { return run_verb(o, "up", up_steps, after_up, err); }
+/* A rotation that was stopped goes on. */
+int cmd_up(const struct options *o, struct error *err)
+{
+        int r = run_verb(o, "up", up_steps, after_up, err);
+        return r < 0 ? r : cmd_rotation(o, "up", true, err);
+}
 
 /* Hosts you have are not taken away: Kubernetes is taken off them. */
 int cmd_down(const struct options *o, struct error *err)

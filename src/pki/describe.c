@@ -38,9 +38,9 @@ bool cert_describe(const char *pem, struct cert_info *out, const char **rest)
                 *rest = (const char *)block.p + block.n;
         if (!x)
                 return false;
-        *out = (struct cert_info){ .from = asn1_time(X509_get0_notBefore(x)),
-                .to = asn1_time(X509_get0_notAfter(x)),
-                .authority = X509_get_extension_flags(x) & EXFLAG_CA };
+        *out = (struct cert_info){
+                .from = asn1_time(X509_get0_notBefore(x)), .to = asn1_time(X509_get0_notAfter(x)), .authority = X509_get_extension_flags(x) & EXFLAG_CA
+        };
         name_text(X509_get_subject_name(x), out->subject);
         name_text(X509_get_issuer_name(x), out->issuer);
         serial_text(X509_get0_serialNumber(x), out->serial);

@@ -53,7 +53,7 @@ struct node_identity {
 
 struct authority {
         char *clients; /* the certificates whose clients are let in: `cert`, and while it changes the other one's too */
-        char *bundle; /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
+        char *bundle;  /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
         char *cert; /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
         char *key;   /* PEM */
         char *chain; /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
@@ -71,7 +71,7 @@ enum rotate_phase {
 };
 struct rotation {
         enum rotate_phase phase[ROTATE_COUNT];
-        time_t issued; /* since when all nodes sign tokens with the new sa.key; 0: not yet */
+        time_t issued;                              /* since when all nodes sign tokens with the new sa.key; 0: not yet */
         char *encryption_key, *encryption_key_name; /* the new one */
 };
 
@@ -79,21 +79,21 @@ struct identity {
         char *dir; /* STATE/NAME */
         int lock;
         struct authority ca[CA_COUNT];
-        char *sa_key, *sa_pub;         /* PEM */
-        char *sa_other;                /* a public key whose tokens are believed besides; NULL: none */
-        char *prefix;                  /* five random letters and digits: names things in clouds */
-        char *token_id, *token_secret; /* bootstrap token */
-        char *certificate_key;         /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
-        char *encryption_key;          /* base64 of 32 bytes: --encryption-provider-config */
-        char *encryption_key_name;     /* "key1" */
+        char *sa_key, *sa_pub;                          /* PEM */
+        char *sa_other;                                 /* a public key whose tokens are believed besides; NULL: none */
+        char *prefix;                                   /* five random letters and digits: names things in clouds */
+        char *token_id, *token_secret;                  /* bootstrap token */
+        char *certificate_key;                          /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
+        char *encryption_key;                           /* base64 of 32 bytes: --encryption-provider-config */
+        char *encryption_key_name;                      /* "key1" */
         char *encryption_other, *encryption_other_name; /* a key that still decrypts, or will soon encrypt; NULL: none */
         struct rotation rotation;
-        char *vrrp_password;           /* eight letters and digits */
-        struct leaf lb, dex;           /* NULL texts where not wanted */
+        char *vrrp_password; /* eight letters and digits */
+        struct leaf lb, dex; /* NULL texts where not wanted */
         time_t now;
-        bool created;    /* this run made it */
-        bool looking;    /* identity_look: nothing is written */
-        bool renew;      /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
+        bool created; /* this run made it */
+        bool looking; /* identity_look: nothing is written */
+        bool renew;   /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
         const struct strings *renew_nodes;
         struct pki *pki; /* of this room alone: prepared issuers, buffers */
 };

@@ -22,7 +22,8 @@ static const struct {
         [ROTATE_SA] = { "sa", "sa" },
         [ROTATE_ENCRYPTION] = { "encryption", "encryption" },
 };
-_Static_assert((int)ROTATE_CA == CA_CLUSTER && (int)ROTATE_ETCD == CA_ETCD && (int)ROTATE_FRONT_PROXY == CA_FRONT_PROXY, "authorities come first, as in enum ca_id");
+_Static_assert(
+        (int)ROTATE_CA == CA_CLUSTER && (int)ROTATE_ETCD == CA_ETCD && (int)ROTATE_FRONT_PROXY == CA_FRONT_PROXY, "authorities come first, as in enum ca_id");
 
 static const char *const phases[] = { "", "trust", "issue", "finish" };
 
