@@ -58,7 +58,7 @@ static int sa_create(struct identity *id, enum key_algorithm a, struct error *er
 /* The public half is made from the private one, so it need not be believed. */
 static int sa_load(struct identity *id, struct error *err)
 {
-        char *path CLEANUP(free_p) = in_dir(id, "pki/sa.key");
+        char *path CLEANUP(free_p) = rotation_sa_path(id);
         struct str text CLEANUP(str_wipe_release) = { 0 };
         int r = store_read(path, true, &text, err);
         if (r < 0 && err->code)
@@ -70,7 +70,7 @@ static int sa_load(struct identity *id, struct error *err)
         if (r < 0)
                 return error_hint(err, "restore it from a backup; service-account tokens of the cluster are signed with it");
         id->sa_key = str_take(&text);
-        return id->looking ? 0 : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+        return id->looking || id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? 0 : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
 static int sa_take(struct identity *id, const char *pem, struct error *err)
@@ -163,8 +163,10 @@ static int load(struct identity *id, const struct cluster *c, const char *json, 
         int r = secrets_load(id, c->name, json, err);
         if (r == 0)
                 r = make_directories(id, err);
+        if (r == 0)
+                r = rotation_read(id, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                r = authority_load(id->dir, ca, id->now, &id->ca[ca], err);
+                r = rotation_authority(id, ca, err);
         if (r == 0)
                 r = sa_load(id, err);
         if (r == 0)
@@ -263,8 +265,10 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
                 return error_hint(err, "slipway up makes it; --state names another state directory");
         }
         int r = secrets_load(out, c->name, json, err);
+        if (r == 0)
+                r = rotation_read(out, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                r = authority_load(out->dir, ca, now, &out->ca[ca], err);
+                r = rotation_authority(out, ca, err);
         if (r == 0)
                 r = sa_load(out, err);
         if (r == 0)

@@ -168,8 +168,10 @@ int given_same(const struct identity *id, struct error *err);
 
 /* --- rotation.c --- */
 
+int rotation_read(struct identity *id, struct error *err); /* what is under way, before anything is loaded */
+int rotation_authority(struct identity *id, enum ca_id ca, struct error *err);
+char *rotation_sa_path(const struct identity *id);
 int rotation_load(struct identity *id, struct error *err); /* lays what is under way over what was loaded */
-int cross_load(struct identity *id, struct error *err);
 int identity_open_rotating(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
 int sa_parse(const char *path, struct span pem, char **pub, struct error *err);
 int sa_make(struct pki *p, enum key_algorithm a, char **key, char **pub, struct error *err);

@@ -98,7 +98,7 @@ static int take(struct identity *id, const char *path, const json_t *j, struct e
         return 0;
 }
 
-static int read_json(struct identity *id, struct error *err)
+int rotation_read(struct identity *id, struct error *err)
 {
         char *path CLEANUP(free_p) = in_dir(id, "rotation.json");
         struct str text CLEANUP(str_wipe_release) = { 0 };
@@ -179,9 +179,18 @@ static int cross_make(const struct authority *old, struct authority *new, int64_
         return store_write(path, str_text(&pem), pem.len, FILE_SYNC, err);
 }
 
-int cross_load(struct identity *id, struct error *err) { return cross_read(id->dir, id->now, &id->ca[CA_CLUSTER], err); }
-
 /* ---- loaded ---- */
+
+/* At the end the old one's files are written over, one after the other: it is the new one alone that counts. */
+int rotation_authority(struct identity *id, enum ca_id ca, struct error *err)
+{
+        char *next CLEANUP(free_p) = in_dir(id, "next");
+        const char *dir = id->rotation.phase[ca] == ROTATE_FINISH ? next : id->dir;
+        int r = authority_load(dir, ca, id->now, &id->ca[ca], err);
+        return r < 0 || ca != CA_CLUSTER ? r : cross_read(dir, id->now, &id->ca[ca], err);
+}
+
+char *rotation_sa_path(const struct identity *id) { return in_dir(id, id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? "next/pki/sa.key" : "pki/sa.key"); }
 
 static int lay_authority(struct identity *id, enum ca_id ca, const char *next, struct error *err)
 {
@@ -192,9 +201,8 @@ static int lay_authority(struct identity *id, enum ca_id ca, const char *next, s
                 return r;
         if (ca == CA_CLUSTER)
                 r = cross_read(next, id->now, &new, err);
-        if (phase != ROTATE_FINISH)
-                authority_both(&id->ca[ca], &new, phase == ROTATE_TRUST ? &id->ca[ca] : &new);
-        if (phase != ROTATE_TRUST) {
+        authority_both(&id->ca[ca], &new, phase == ROTATE_TRUST ? &id->ca[ca] : &new);
+        if (phase == ROTATE_ISSUE) {
                 struct authority old = id->ca[ca];
                 id->ca[ca] = new;
                 new = old;
@@ -218,9 +226,8 @@ static int lay_sa(struct identity *id, const char *next, struct error *err)
                 id->sa_other = TAKE(pub);
                 return 0;
         }
-        id->sa_other = id->rotation.phase[ROTATE_SA] == ROTATE_ISSUE ? TAKE(id->sa_pub) : NULL;
+        id->sa_other = TAKE(id->sa_pub);
         secret_free(&id->sa_key);
-        free(id->sa_pub);
         id->sa_key = str_take(&text);
         id->sa_pub = TAKE(pub);
         return 0;
@@ -244,16 +251,16 @@ static void lay_encryption(struct identity *id)
         }
 }
 
+static bool both(const struct identity *id, int i) { return id->rotation.phase[i] == ROTATE_TRUST || id->rotation.phase[i] == ROTATE_ISSUE; }
+
 int rotation_load(struct identity *id, struct error *err)
 {
         char *next CLEANUP(free_p) = in_dir(id, "next");
-        int r = cross_load(id, err);
-        if (r == 0)
-                r = read_json(id, err);
+        int r = 0;
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                if (id->rotation.phase[ca] != ROTATE_NOT)
+                if (both(id, ca))
                         r = lay_authority(id, ca, next, err);
-        if (r == 0 && id->rotation.phase[ROTATE_SA] != ROTATE_NOT)
+        if (r == 0 && both(id, ROTATE_SA))
                 r = lay_sa(id, next, err);
         if (r == 0 && id->rotation.phase[ROTATE_ENCRYPTION] != ROTATE_NOT)
                 lay_encryption(id);
