@@ -62,6 +62,8 @@ int cmd_load(const struct options *o, struct arena *a, struct cluster **out, str
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
 int cmd_plan(const struct options *o, struct error *err);
+int cmd_upgrade(const struct options *o, struct error *err);
+int cmd_rollback(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_etcd(const struct options *o, struct error *err);

@@ -46,6 +46,30 @@ const struct verb verb_table[] = {
                         "with --yes. A run that was stopped goes on where it stopped; a second run changes nothing.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_up },
+        { .name = "upgrade",
+                .args = "VERSION",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take the cluster to another version of Kubernetes",
+                .help = "Writes the version into the file and does what up does then: looks for APIs in use that the new version does not have, sends the new "
+                        "programs to "
+                        "all nodes while the old version runs, takes a snapshot of etcd, then changes control-plane nodes one by one and workers "
+                        "upgrade.workersAtOnce "
+                        "at a time, each drained (disruption budgets are kept), changed, looked at and given back. A node that does not become well goes back "
+                        "to its old "
+                        "version by itself. Killed anywhere, the next upgrade or up goes on where it stopped. No minor version may be skipped. --force: in "
+                        "spite of APIs "
+                        "that go away.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_upgrade },
+        { .name = "rollback",
+                .args = "",
+                .summary = "take the cluster back to the version before the last upgrade",
+                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. Refused when the API stores some things in another form "
+                        "since; then "
+                        "--force, and the snapshot that the upgrade took.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_rollback },
         { .name = "down",
                 .args = "",
                 .summary = "take away the machines that slipway made",
