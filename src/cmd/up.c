@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "cluster/plan.h"
+#include "cluster/restore.h"
 #include "cmd/operate.h"
 #include "ui/ui.h"
 
@@ -25,58 +26,6 @@ static void say_use(const struct site *s)
         printf("remove it:  slipway down\n");
 }
 
-/* ---- the plan is shown before anything changes ---- */
-
-struct asking {
-        const struct options *o;
-        struct ui *ui;
-};
-
-/* A person at a terminal is asked. A script goes on, but takes no node away without --yes: a slip in the file must not. */
-static int approve(struct site *s, struct error *err)
-{
-        const struct asking *a = s->approve_arg;
-        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !wants_json(a->o);
-        struct str text CLEANUP(str_release) = { 0 };
-        if (plan_empty(s))
-                return 0;
-        json_t *json = json_pack("{s:s, s:o}", "event", "plan", "plan", plan_json(s));
-        plan_text(s, false, &text);
-        ui_say(a->ui, str_text(&text), json);
-        json_decref(json);
-        if (a->o->yes)
-                return 0;
-        if (person)
-                return ui_ask(a->ui, "go on?") ? 0 : -ECANCELED;
-        if (!s->gone_count)
-                return 0;
-        error_set(err, EPERM, EXIT_USAGE, "the plan removes %zu node%s, and nobody is there to be asked", s->gone_count, s->gone_count == 1 ? "" : "s");
-        return error_hint(err, "give --yes when that is meant; nothing was changed");
-}
-
-/* Runs the steps of an operation, journalled and shown. */
-int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
-{
-        struct journal *j = NULL;
-        const char *last = NULL;
-        int r = journal_open(s->identity.dir, &s->run, &j, &last, err);
-        if (r < 0)
-                return r;
-        if (last)
-                fprintf(stderr, "going on: %s\n", last);
-        struct asking asking = { o, ui_observe(&s->run, &(struct ui_options){ .json = wants_json(o) }) };
-        s->approve = approve;
-        s->approve_arg = &asking;
-        steps(s);
-        r = run_execute(&s->run, err);
-        struct error late CLEANUP(error_release) = { 0 };
-        int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
-        journal_close(j, result);
-        ui_end(asking.ui, s->identity.dir, result);
-        return r < 0 ? r : synced;
-}
-
 /* One operation from the file to its end; `after` is what a success still needs. */
 static int run_verb(const struct options *o, const char *verb, void (*steps)(struct site *),
         int (*after)(const struct options *, struct site *, struct error *), struct error *err)
@@ -89,6 +38,8 @@ static int run_verb(const struct options *o, const char *verb, void (*steps)(str
         if (r < 0)
                 return r;
         r = site_open(&s, base, &a, c, state_of(o), verb, err);
+        if (r == 0 && steps == up_steps)
+                r = restore_unfinished(&s, err);
         if (r == 0)
                 r = cmd_operate(o, &s, steps, err);
         if (r == 0)
