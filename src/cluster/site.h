@@ -102,6 +102,7 @@ struct site {
         char *tunnel_dir;
         struct kube_call *watch, *wait;
         struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer;
+        struct step *api;
         struct run run;
 };
 
@@ -133,6 +134,7 @@ void step_compare(struct step *s);    /* arg: member */
 void step_observe(struct step *s);    /* arg: site */
 void step_plan(struct step *s);       /* arg: site */
 void step_api(struct step *s);        /* arg: site */
+void api_look(struct site *s);        /* a node could not be applied: is the API still worth waiting for? */
 void step_objects(struct step *s);    /* arg: site */
 void step_manifests(struct step *s);  /* arg: site; only where the fabric is custom, as the next */
 void step_fabric(struct step *s);     /* arg: site */

@@ -69,12 +69,19 @@ static void not_reached(struct status_node *n, char *why)
         replace(&n->trouble, why);
 }
 
+/* The link begins its sentences with the node's name, and so does the list of problems. */
+static char *without_name(const struct status_node *n, const char *message)
+{
+        char *prefix CLEANUP(free_p) = xasprintf("node %s: ", n->member->node->name);
+        return xstrdup(has_prefix(message, prefix) ? message + strlen(prefix) : message);
+}
+
 static void on_closed(struct link *l, struct error *err, void *arg)
 {
         struct status_node *n = arg;
         n->member->link = NULL;
         if (!n->heard)
-                not_reached(n, xstrdup(err && err->message ? err->message : "it cannot be reached"));
+                not_reached(n, without_name(n, err && err->message ? err->message : "it cannot be reached"));
         node_answered(n);
 }
 
@@ -89,7 +96,7 @@ static void ask_node(struct status *st, struct status_node *n)
                 return;
         machine->target.cluster = st->site->identity.prefix;
         if (link_open(st->site->base, &machine->target, &events, &n->member->link, &err) < 0) {
-                not_reached(n, xstrdup(err.message));
+                not_reached(n, without_name(n, err.message));
                 return;
         }
         n->closed = false;

@@ -55,11 +55,19 @@ void step_prepare(struct step *s)
 
 /* ---- machines ---- */
 
-static void on_created(struct machine *machine, struct error *err, void *arg)
+static void on_made(struct machine *machine, struct error *err, void *arg)
 {
         struct step *s = arg;
         if (!err)
-                step_changed(s, "made or started the machine");
+                step_changed(s, "made the machine");
+        step_done(s, err);
+}
+
+static void on_started(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "the machine was off: started it");
         step_done(s, err);
 }
 
@@ -79,7 +87,7 @@ void step_create(struct step *s)
                 return;
         }
         m->made = true;
-        m->site->ops->create(&m->site->provider, m->machine, on_created, s);
+        m->site->ops->create(&m->site->provider, m->machine, m->machine->state == MACHINE_STOPPED ? on_started : on_made, s);
 }
 
 void step_destroy(struct step *s)
@@ -186,6 +194,7 @@ static void on_applied(struct link *l, unsigned changed, unsigned failed, void *
                 error_hint(&err, "the lines above say which and why; mend it and run again");
         }
         step_done(s, failed ? &err : NULL);
+        api_look(m->site);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -215,6 +224,7 @@ static void on_closed(struct link *l, struct error *err, void *arg)
         if (!err)
                 error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
         step_done(s, err ? err : &gone);
+        api_look(m->site);
 }
 
 static void open_link(struct member *m)

@@ -188,6 +188,7 @@ static void go(struct site *s)
                         continue;
                 m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
                 step_after(m->ready, api);
+                step_after(m->ready, m->apply); /* one that could not be applied is not waited for */
                 step_after(dns, m->ready);
         }
         step_after(api, check); /* it is asked for while the nodes are still being applied */
