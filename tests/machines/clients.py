@@ -84,13 +84,9 @@ class Client(threading.Thread):
         self.api.close()
 
     def gap(self, since):
-        """The longest time without a success that was not over yet at `since`, or began later."""
-        moments = [t for t in self.ok]
-        return max((b - a for a, b in zip(moments, moments[1:]) if b > since), default=float("inf"))
-
-    def again(self, since):
-        """How long after `since` the first success was that began after it; None: none yet. A success right at the moment proves nothing, so a second is left out."""
-        return next((t - since for t in self.ok if t > since + 1), None)
+        """The longest time without a success that was not over yet at `since`, or began later; the one that lasts until now counts too."""
+        moments = [*self.ok, time.monotonic()]
+        return max(b - a for a, b in zip(moments, moments[1:]) if b > since)
 
 
 class Writer(Client):

@@ -88,10 +88,6 @@ class Machines:
         r = subprocess.run([TOOL, self.dir / "cluster.yaml", self.state, verb, *nodes], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         assert r.returncode == 0, r.stdout + r.stderr
 
-    def plug(self, node):
-        """Pulls the plug and does not wait: the machine ends with its keeper."""
-        os.kill(int((self.state / "machines" / node / "lock").read_text().split()[0]), 9)
-
     def cable(self, node, state):
         link = json.loads((self.state / "machines" / node / "machine.json").read_text())["interface"]
         subprocess.run(["ip", "link", "set", link, state], check=True)

@@ -30,7 +30,7 @@ def cluster():
     with Machines("ha", SPEC) as m:
         m.slipway("up")
         m.kubeconfig()
-        m.kubectl("create", "namespace", NAMESPACE, check=False)
+        m.kubectl("create", "namespace", NAMESPACE)
         yield m
 
 
@@ -98,25 +98,24 @@ def test_up_is_well(cluster):
 def test_the_holder_loses_power(cluster, clients):
     writer, reader = clients
     [holder] = holders(cluster)
-    cluster.plug(holder)
     killed = time.monotonic()
-    until("writes go on", lambda: writer.again(killed))
-    print(f"{holder} killed: writes again after {writer.again(killed):.1f} s", *writer.troubles[-8:], sep="\n  ")
-    status, answer = cluster.status()
-    problems = "\n".join(answer["problems"])
-    print(problems)
-    assert status == 7
-    assert f"node {holder}: its machine is stopped: slipway up starts it" in problems
-    assert f"etcd on {holder}: " in problems
-    until("reads and writes go on for a while", lambda: len(writer.ok) > 20 and writer.ok[-1] > killed + 12)
-    print(f"longest gaps: writes {writer.gap(killed):.1f} s, reads {reader.gap(killed):.1f} s")
+    cluster.power("kill", holder)
+    off = time.monotonic()
+    until("writes and reads go on", lambda: writer.ok[-1] > off + 5 and reader.ok[-1] > off + 5)
+    print(f"{holder} off within {off - killed:.1f} s; longest gaps: writes {writer.gap(killed):.1f} s, reads {reader.gap(killed):.1f} s")
     assert writer.gap(killed) < 10, writer.troubles[-20:]
     assert reader.gap(killed) < 10, reader.troubles[-20:]
+    status, answer = cluster.status()
+    problems = "\n".join(answer["problems"])
+    assert status == 7
+    assert f"node {holder}: its machine is stopped: slipway up starts it" in problems
+    assert f"etcd on {holder}: its machine could not be asked" in problems
     [after] = holders(cluster, [n for n in CONTROL if n != holder])
     cluster.power("start", holder)
     rejoined(cluster, holder)
     assert holders(cluster) == [after], "the address stays where it is: one move a failure is enough"
-    assert writer.gap(killed) < 10 and not reader.lost
+    assert writer.gap(killed) < 10, writer.troubles[-20:]
+    assert not reader.lost
 
 
 def test_a_control_plane_is_cut_off(cluster, clients):
@@ -126,8 +125,8 @@ def test_a_control_plane_is_cut_off(cluster, clients):
     cluster.cable(holder, "down")
     cut = time.monotonic()
     try:
-        until("writes go on", lambda: writer.again(cut))
-        print(f"{holder} cut off: writes again after {writer.again(cut):.1f} s")
+        until("writes and reads go on", lambda: writer.ok[-1] > cut + 12 and reader.ok[-1] > cut + 12)
+        print(f"{holder} cut off; longest gaps: writes {writer.gap(cut):.1f} s, reads {reader.gap(cut):.1f} s")
         status, answer = cluster.status()
         problems = "\n".join(answer["problems"])
         print(problems)
@@ -145,6 +144,7 @@ def test_a_control_plane_is_cut_off(cluster, clients):
         assert f"node {holder}: not Ready: " in cluster.problems()
         assert writer.gap(cut) < 10, writer.troubles[-20:]
         assert reader.gap(cut) < 10, reader.troubles[-20:]
+        assert not reader.lost
     finally:
         cluster.cable(holder, "up")
     rejoined(cluster, holder)
