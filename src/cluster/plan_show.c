@@ -37,7 +37,9 @@ static void node_words(const struct member *m, struct str *out)
                 if (!m->restarts && m->change_count)
                         str_add(out, "disrupts nothing");
         }
-        if (m->joins)
+        if (m->joins && m->fate == FATE_START) /* what its disk has is seen when it runs */
+                str_add(out, "; its etcd comes back, or joins as a learner if its data is gone");
+        else if (m->joins)
                 str_add(out, "; its etcd joins as a learner and is promoted");
         if (m->promotes)
                 str_add(out, "; its etcd is promoted");
