@@ -67,6 +67,7 @@ struct member { /* a node in a run */
         void (*on_applied)(struct member *m, unsigned failed, void *arg);
         void *on_applied_arg;
         struct drain *drain;
+        struct step *draining;
         struct event *timer; /* of the step that looks again and again */
         struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
