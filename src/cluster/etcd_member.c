@@ -90,6 +90,21 @@ static void on_stale_removed(struct member *at, json_t *answer, const char *trou
         join_ask(m);
 }
 
+/* Its machine was off, and has its data: it goes on where it was, if it still may. */
+static void started(struct member *m, const struct etcd_peer *p)
+{
+        struct step *s = m->user;
+        struct error err CLEANUP(error_release) = { 0 };
+        m->user = NULL;
+        if (p) {
+                step_kept(s);
+                return;
+        }
+        error_set(&err, EEXIST, EXIT_STEP, "it has data of etcd and is no member of it any more");
+        error_hint(&err, "run 'slipway reset %s', then 'slipway up'", m->node->name);
+        step_done(s, &err);
+}
+
 /* The list is asked for anew before each move: what a killed run did is seen, not assumed. */
 static void on_join_list(struct member *at, json_t *answer, const char *trouble, void *arg)
 {
@@ -103,7 +118,9 @@ static void on_join_list(struct member *at, json_t *answer, const char *trouble,
         }
         peers_read(m->site, answer);
         const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
-        if (p && p->learner && !*p->client) {
+        if (member_has_etcd(m)) {
+                started(m, p);
+        } else if (p && p->learner && !*p->client) {
                 joined(m);
         } else if (p) {
                 char id[17];

@@ -56,6 +56,7 @@ struct member { /* a node in a run */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
         const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
+        bool etcd_well;           /* its etcd votes and follows a leader; only asked when a member is to leave */
         bool answers;             /* FATE_REMOVE: its machine can be reached */
         bool comparing;           /* the agent only says what would change */
         bool cordoned;            /* by this run */

@@ -54,10 +54,16 @@ static struct step *reach_steps(struct site *s, struct member *m, struct step *p
         return check;
 }
 
+/* It comes to an etcd that lives, or back to it. */
+static bool comes_to_etcd(const struct member *m)
+{
+        return m->joins || m->promotes || (m->site->live && m->fate == FATE_START && m->node->pool->roles & ROLE_ETCD);
+}
+
 /* etcd's part around the apply of a node that joins. */
 static void join_steps(struct site *s, struct member *m, struct queue *q)
 {
-        struct step *join = m->joins ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
+        struct step *join = m->joins || m->fate == FATE_START ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
         struct step *promote = run_step(&s->run, "etcd promote", m->node->name, step_etcd_promote, m);
         if (join) {
                 step_after(join, q->last);
@@ -111,7 +117,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         }
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
-                if (m->joins || m->promotes)
+                if (comes_to_etcd(m))
                         join_steps(s, m, q);
                 else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
                         q->last = change_steps(s, m, q->last);

@@ -17,6 +17,10 @@ struct strings {
         size_t n;
         const char **v;
 };
+struct numbers {
+        size_t n;
+        long *v;
+};
 struct cidrs {
         size_t n;
         struct cidr *v;
@@ -100,6 +104,7 @@ struct pool {
         const char *name;
         unsigned roles; /* enum role bits */
         long count;     /* -1: not given */
+        struct numbers without; /* numbers that no machine of it has (any longer) */
         struct hosts hosts;
         const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL: debian */
         struct pairs labels, annotations;
