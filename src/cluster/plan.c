@@ -153,9 +153,8 @@ static int check_leave(const struct site *s, struct error *err)
         for (size_t i = 0; i < s->count; i++)
                 off &= !(s->members[i].node->pool->roles & ROLE_ETCD) || s->members[i].fate == FATE_START;
         error_set(err, EBUSY, EXIT_UNHEALTHY, "%s is to be removed, and etcd does not answer: it could not be told", s->gone[0].node->name);
-        return error_hint(err,
-                off ? "the machines are off: run 'slipway up' with the nodes in the file first, then remove them; nothing was changed"
-                    : "'slipway status' says why; without a quorum, 'slipway etcd recover' builds it anew; nothing was changed");
+        return error_hint(err, off ? "the machines are off: run 'slipway up' with the nodes in the file first, then remove them; nothing was changed"
+                                   : "'slipway status' says why; without a quorum, 'slipway etcd recover' builds it anew; nothing was changed");
 }
 
 /* Who was taken out of etcd and still has its old data would only bring harm. */

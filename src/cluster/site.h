@@ -94,6 +94,9 @@ struct site {
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
+        /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
+        int (*accepted)(struct site *s, struct error *err);
+        void *accepted_arg;
         bool only_plan; /* the run ends with it */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;

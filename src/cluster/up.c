@@ -212,6 +212,8 @@ void step_plan(struct step *step)
         int r = plan_make(s, &err);
         if (r == 0 && s->approve)
                 r = s->approve(s, &err);
+        if (r == 0 && s->accepted)
+                r = s->accepted(s, &err);
         if (r < 0 && !err.message)
                 error_set(&err, -r, EXIT_OK, "nothing was changed");
         if (r == 0 && !s->only_plan)
