@@ -15,6 +15,13 @@ static void begin(const struct tree *t, const struct tree_file **file, struct st
         str_addn(out, t->file->text, t->file->len);
 }
 
+/* Where a value of the pool stands; false when that is not within the pool. */
+static bool own_extent(const struct pool *pool, const struct tree *t, struct tree_extent *out)
+{
+        struct tree_extent map;
+        return t && t->file == pool->src->file && tree_extent(pool->src, &map) && tree_extent(t, out) && out->start >= map.start && out->end <= map.end;
+}
+
 /* ---- lines ---- */
 
 static size_t line_begin(const char *text, size_t at)
@@ -53,7 +60,7 @@ int edit_count(const struct pool *pool, long count, const struct tree_file **fil
         const struct tree *t = tree_get(pool->src, "count");
         struct tree_extent at;
         char number[24];
-        if (!t || t->kind != TREE_SCALAR || !tree_extent(t, &at))
+        if (!t || t->kind != TREE_SCALAR || !own_extent(pool, t, &at))
                 return by_hand(t ? t : pool->src, err);
         snprintf(number, sizeof(number), "%ld", count);
         begin(t, file, out);
@@ -87,7 +94,7 @@ static bool begin_without(const struct pool *pool, const struct tree *count, uns
 {
         struct tree_extent map, at;
         char text[40];
-        if (count->parent != pool->src || !tree_extent(pool->src, &map) || !tree_extent(count, &at))
+        if (!tree_extent(pool->src, &map) || !tree_extent(count, &at))
                 return false;
         snprintf(text, sizeof(text), "%swithout: [%u]", map.flow ? ", " : "", number);
         if (map.flow)
@@ -104,7 +111,7 @@ static int remove_counted(const struct cluster *c, const struct node *n, const s
         struct tree_extent at;
         bool last = n + 1 == c->nodes + c->node_count || n[1].pool != pool;
         char number[24];
-        if (!count || count->kind != TREE_SCALAR || !tree_extent(count, &at))
+        if (!count || count->kind != TREE_SCALAR || !own_extent(pool, count, &at))
                 return by_hand(count ? count : pool->src, err);
         begin(count, file, out);
         snprintf(number, sizeof(number), "%ld", pool->count - 1);
@@ -157,6 +164,11 @@ static bool cut_words(const struct tree *list, const struct tree *item, const st
                 text_splice(out, at->start, next.start - at->start, "");
                 return true;
         }
+        size_t after = skip_blank(text, at->end);
+        if (text[after] == ',') {
+                text_splice(out, at->start, after + 1 - at->start, "");
+                return true;
+        }
         if (!prev || !tree_extent(prev, &before))
                 return false;
         size_t comma = skip_blank(text, before.end);
@@ -177,7 +189,7 @@ static int remove_host(const struct node *n, const struct tree_file **file, stru
                 error_set(err, EINVAL, EXIT_USAGE, "%s is the only host of pool %s", n->name, n->pool->name);
                 return error_hint(err, "take the whole pool out of the file, then run 'slipway up'; nothing was changed");
         }
-        if (!item || item->kind == TREE_NULL || !tree_extent(list, &all) || !tree_extent(item, &at) || at.start < all.start || at.end > all.end)
+        if (!item || item->kind == TREE_NULL || !own_extent(n->pool, list, &all) || !tree_extent(item, &at) || at.start < all.start || at.end > all.end)
                 return by_hand(item ? item : n->pool->src, err);
         begin(item, file, out);
         return (all.flow ? cut_words(list, item, &at, out) : cut_lines(item->file, &at, out)) ? 0 : by_hand(item, err);
