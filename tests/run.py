@@ -3,7 +3,7 @@
 
     tests/run.py [STAGE...]     (default: all, in order)
 
-A stage is one row of STAGES. The slow build of the upstream programs goes on in the background from the start and is
+A stage is one row of STAGES, or of MORE. The slow build of the upstream programs goes on in the background from the start and is
 waited for by the stages that need it. The last line is `N passed, N failed`.
 """
 import os
@@ -131,7 +131,15 @@ def machines(log):
     return passed + p, failed + f
 
 
+def soak(log):
+    """What is too long for every time."""
+    if artifacts.wait() or build("build", log, "-Dwerror=true"):
+        return 0, 1
+    return pytest(log, "-m", "soak", "tests/machines")
+
+
 STAGES = {"unit": unit, "golden": golden, "sanitizers": sanitizers, "fuzz": fuzz, "rooms": rooms, "judges": judges, "machines": machines}
+MORE = {"soak": soak}  # only when asked for
 
 
 def main():
@@ -144,7 +152,7 @@ def main():
         log = LOGS / f"{name}.log"
         log.unlink(missing_ok=True)
         start = time.monotonic()
-        p, f = STAGES[name](log)
+        p, f = (STAGES | MORE)[name](log)
         print(f"{name}: {p} passed, {f} failed ({time.monotonic() - start:.0f} s)", flush=True)
         if f:
             print(*log.read_text(errors="replace").splitlines()[-150:], sep="\n", flush=True)

@@ -233,6 +233,7 @@ static void decide(struct site *s, struct member *m)
         if (!m->connect)
                 m->fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
         decide_etcd(s, m);
+        m->before = member_version(m) ? arena_strdup(s->arena, member_version(m)) : NULL;
         for (size_t i = 0; i < m->change_count; i++)
                 m->restarts |= plan_part(&m->changes[i]);
         m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);

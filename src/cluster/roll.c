@@ -2,6 +2,7 @@
 
 #include "cluster/etcd.h"
 #include "cluster/roll.h"
+#include "cluster/upgrade.h"
 #include "kube/drain.h"
 #include "kube/wait.h"
 
@@ -132,6 +133,10 @@ static void again(struct member *m, const char *what)
 {
         if (m->healthy->state != STEP_RUNNING)
                 return; /* its time is over */
+        if (m->well_by && run_now(&m->site->run) > m->well_by) {
+                upgrade_back(m, m->healthy, what);
+                return;
+        }
         step_doing(m->healthy, -1, "waiting for %s", what);
         if (!m->timer)
                 m->timer = evtimer_new(m->site->base, on_timer, m);
@@ -256,7 +261,10 @@ void step_healthy(struct step *s)
                 step_kept(s);
                 return;
         }
-        step_deadline(s, WAIT_SECONDS, "'slipway logs NODE' says more; the next run goes on from here");
+        if (upgrade_member(m))
+                m->well_by = run_now(s->run) + m->site->cluster->upgrade.health_timeout * 1000;
+        else
+                step_deadline(s, WAIT_SECONDS, "'slipway logs NODE' says more; the next run goes on from here");
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (nodespec_find(&m->spec, SPEC_UNIT, names[i]))
                         argv[n++] = names[i];

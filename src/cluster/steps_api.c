@@ -72,9 +72,39 @@ void step_api(struct step *s)
         }
         step_doing(s, -1, "waiting for /readyz");
         step_deadline(s, WAIT_SECONDS, "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
+        site->api = s;
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
         site->api_timer = event_new(site->base, -1, EV_PERSIST, on_api_timer, s);
         event_add(site->api_timer, &(struct timeval){ .tv_sec = 2 });
+        api_look(site);
+}
+
+/* How many nodes of a role are there, and how many of them could not be applied. */
+static void count_failed(const struct site *s, unsigned role, size_t *all, size_t *failed)
+{
+        *all = *failed = 0;
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                if (!(m->node->pool->roles & role))
+                        continue;
+                ++*all;
+                *failed += m->apply && m->apply->state == STEP_FAILED;
+        }
+}
+
+/* Without a control plane, or without a majority of etcd, it will not come: the run ends now and not after a long wait. */
+void api_look(struct site *s)
+{
+        size_t control, etcd, no_control, no_etcd;
+        if (!s->api || s->api->state != STEP_RUNNING || !s->wait)
+                return;
+        count_failed(s, ROLE_CONTROL_PLANE, &control, &no_control);
+        count_failed(s, ROLE_ETCD, &etcd, &no_etcd);
+        if (no_control < control && no_etcd <= (etcd - 1) / 2)
+                return;
+        kube_cancel(s->wait);
+        s->wait = NULL;
+        step_skipped(s->api);
 }
 
 /* ---- objects ---- */

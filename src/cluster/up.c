@@ -5,6 +5,7 @@
  * at a time, all others at once. */
 #include "cluster/reset.h"
 #include "cluster/roll.h"
+#include "cluster/upgrade.h"
 #include "kube/drain.h"
 
 /* ---- before the plan: nothing changes ---- */
@@ -28,8 +29,10 @@ void up_steps(struct site *s)
         }
         if (s->cluster->network.fabric.kind == FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
                 step_after(s->plan, run_step(r, "manifests", NULL, step_manifests, s));
+        struct step *deprecated = run_step(r, "API use", NULL, step_deprecated, s);
         step_after(observe, preflight);
-        step_after(s->plan, observe);
+        step_after(deprecated, observe);
+        step_after(s->plan, deprecated);
 }
 
 /* ---- after it ---- */
@@ -183,6 +186,7 @@ static void go(struct site *s)
         struct step *api = run_step(r, "API", NULL, step_api, s), *objects = run_step(r, "objects", NULL, step_objects, s);
         struct step *dns = run_step(r, "DNS", NULL, step_dns, s), *verify = run_step(r, "verify", NULL, step_verify, s);
         struct queue q = { 0 };
+        s->stage = s->live && upgrade_from(s) ? upgrade_steps(s) : NULL;
         remove_all(s, &q, true);
         apply_steps(s, prepare, check, &q);
         remove_all(s, &q, false);
@@ -194,6 +198,7 @@ static void go(struct site *s)
                         continue;
                 m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
                 step_after(m->ready, api);
+                step_after(m->ready, m->apply); /* one that could not be applied is not waited for */
                 step_after(dns, m->ready);
         }
         step_after(api, check); /* it is asked for while the nodes are still being applied */

@@ -32,7 +32,7 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force;
-        const char *lines, *kubeconfig, *ttl;
+        const char *lines, *kubeconfig, *ttl, *to;
         bool follow, merge, use, yes, exit_code, watch;
         bool ask_sudo_password;
         struct strings args; /* what is left */
@@ -62,8 +62,11 @@ int cmd_load(const struct options *o, struct arena *a, struct cluster **out, str
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
 int cmd_plan(const struct options *o, struct error *err);
+int cmd_upgrade(const struct options *o, struct error *err);
+int cmd_rollback(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
+int cmd_etcd(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);
 int cmd_kubeconfig(const struct options *o, struct error *err);

@@ -1,11 +1,24 @@
-/* Between the verbs that change a cluster. */
+/* Between the verbs that change something: the run of their steps, journalled and shown, with the plan before anything changes. */
 #ifndef SLIPWAY_OPERATE_H
 #define SLIPWAY_OPERATE_H
 
 #include "cluster/site.h"
 #include "cmd/cmd.h"
+#include "ui/ui.h"
 
-/* Runs the steps of an operation, journalled and shown. */
+struct operation {
+        const struct options *options;
+        struct site *site;
+        struct journal *journal;
+        struct ui *ui;
+};
+
+const char *operate_state(const struct options *o);
+/* The journal is open and the run is shown; now add its steps. */
+int operate_begin(struct operation *op, const struct options *o, struct site *s, struct error *err);
+/* Runs them, and closes what was opened. */
+int operate_end(struct operation *op, struct error *err);
+/* Both, around the steps of an operation. */
 int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err);
 
 /* What `up` does, for a Cluster that was loaded already. `accepted` is called when the plan was approved (or is empty), before the first change; NULL: nothing. */

@@ -72,8 +72,11 @@ static void print_etcd(FILE *f, const json_t *list)
         {
                 fprintf(f, "%-13s %s: ", i ? "" : "etcd", text_of(e, "node"));
                 if (json_is_true(json_object_get(e, "healthy")))
-                        fprintf(f, "healthy%s, %s, %.1f MB\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
-                                (double)json_integer_value(json_object_get(e, "dbSize")) / 1e6);
+                        fprintf(f, "healthy%s, %s, %.1f MB%s\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
+                                (double)json_integer_value(json_object_get(e, "dbSize")) / 1e6,
+                                json_is_true(json_object_get(e, "defragment")) ? ", more than half of it free: slipway etcd defrag" : "");
+                else if (json_array_size(json_object_get(e, "alarms")))
+                        fprintf(f, "alarm %s\n", json_string_value(json_array_get(json_object_get(e, "alarms"), 0)));
                 else
                         fprintf(f, "not healthy\n");
         }

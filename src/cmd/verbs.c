@@ -69,6 +69,30 @@ const struct verb verb_table[] = {
                         "being asked. Refused when etcd would lose its quorum.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_remove_node },
+        { .name = "upgrade",
+                .args = "VERSION",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take the cluster to another version of Kubernetes",
+                .help = "Writes the version into the file and does what up does then: looks for APIs in use that the new version does not have, sends the new "
+                        "programs to "
+                        "all nodes while the old version runs, takes a snapshot of etcd, then changes control-plane nodes one by one and workers "
+                        "upgrade.workersAtOnce "
+                        "at a time, each drained (disruption budgets are kept), changed, looked at and given back. A node that does not become well goes back "
+                        "to its old "
+                        "version by itself. Killed anywhere, the next upgrade or up goes on where it stopped. No minor version may be skipped. --force: in "
+                        "spite of APIs "
+                        "that go away.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_upgrade },
+        { .name = "rollback",
+                .args = "",
+                .summary = "take the cluster back to the version before the last upgrade",
+                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. Refused when the API stores some things in another form "
+                        "since; then "
+                        "--force, and the snapshot that the upgrade took.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_rollback },
         { .name = "down",
                 .args = "",
                 .summary = "take away the machines that slipway made",
@@ -138,6 +162,19 @@ const struct verb verb_table[] = {
                         "their secrets. delete takes a token's ID, the six characters before the dot.",
                 .options = "ttl",
                 .run = cmd_token },
+        { .name = "etcd",
+                .args = "members|snapshot|restore|recover|drill|defrag [SNAPSHOT]",
+                .arg_words = "members snapshot restore recover drill defrag",
+                .min_args = 1,
+                .max_args = 2,
+                .summary = "look after the store: members, snapshots, restore, recovery",
+                .help = "members says who is in etcd and how they are. snapshot takes a copy of the store, checks it and brings it here. drill restores the "
+                        "newest "
+                        "snapshot (or the one named) into an etcd and an API server of its own on this computer and counts what reads back. restore puts a "
+                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost. recover rebuilds etcd after its "
+                        "quorum is gone from the member with the newest data. defrag gives free space back, one member at a time, the leader last.",
+                .options = "dir to force",
+                .run = cmd_etcd },
         { .name = "schema",
                 .args = "",
                 .summary = "print the schema of cluster.yaml",

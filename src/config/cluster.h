@@ -349,7 +349,7 @@ struct os_options {
 struct upgrade {
         const struct tree *src;
         struct amount workers_at_once;
-        int64_t drain_timeout;
+        int64_t drain_timeout, health_timeout;
 };
 struct heal {
         const struct tree *src;

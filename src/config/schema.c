@@ -305,7 +305,8 @@ SCHEMA(os, os_options, NULL, "The operating system of every node.",
 
 SCHEMA(upgrade, upgrade, NULL, "How upgrades go.",
         { "workersAtOnce", T_AMOUNT, 0, AT(upgrade, workers_at_once), .def = "10%", .min = 1, .max = 10000, .help = "How many workers are drained at once: a number or a share.", .example = "20%" },
-        { "drainTimeout", T_DURATION, 0, AT(upgrade, drain_timeout), .def = "5m", .min = 1, .max = 7 * 86400, .help = "How long a drain may wait for pods before it stops." });
+        { "drainTimeout", T_DURATION, 0, AT(upgrade, drain_timeout), .def = "5m", .min = 1, .max = 7 * 86400, .help = "How long a drain may wait for pods before it stops." },
+        { "healthTimeout", T_DURATION, 0, AT(upgrade, health_timeout), .def = "10m", .min = 10, .max = 7 * 86400, .help = "How long an upgraded node may take to be well before it goes back to the version it had." });
 
 SCHEMA(heal, heal, NULL, "When machines are replaced (by the controller).",
         { "enabled", T_BOOL, 0, AT(heal, enabled), .def = "true", .help = "Whether they are." },

@@ -102,6 +102,7 @@ static unsigned cluster_bits(const struct context *x)
                 { c->proxy.http || c->proxy.https, WITH_HTTP_PROXY },
                 { has_password(c->proxy.http) || has_password(c->proxy.https), WITH_SECRET_PROXY },
                 { c->os.ntp.n, WITH_NTP },
+                { c->etcd.snapshots.keep > 0, WITH_SNAPSHOTS },
                 { c->registry.ca_pem, WITH_REGISTRY_CA },
                 { c->registry.username && c->registry.password, WITH_REGISTRY_AUTH },
                 { id && *id->ca[CA_CLUSTER].chain, WITH_CA_CHAIN },

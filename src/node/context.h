@@ -36,6 +36,7 @@ enum with {
         WITH_ETCD_BESIDE = 1 << 24, /* etcd on the control plane's own hosts */
         WITH_SYSCTLS = 1 << 25,
         WITH_MODULES = 1 << 26,
+        WITH_SNAPSHOTS = 1 << 27,
 };
 
 struct context {

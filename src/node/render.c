@@ -119,6 +119,8 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO, CLASS_IMMUTABLE, 0644, "/etc/containers/policy.json", "policy.json" },
         { ON_KUBE, CLASS_IMMUTABLE, 0644, "/etc/crictl.yaml", "crictl.yaml" },
         { ON_ETCD, CLASS_IMMUTABLE, 0644, UNITS "etcd.service", "etcd.service", .units = "etcd.service" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0755, "/opt/slipway/etcd-snapshot", "etcd-snapshot.sh" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0644, UNITS "slipway-etcd-snapshot.service", "etcd-snapshot.service" },
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_IMMUTABLE, 0644, UNITS "kube-proxy.service", "kube-proxy.service", .units = "kube-proxy.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/cni/net.d/10-flannel.conflist", "10-flannel.conflist" },
@@ -131,6 +133,8 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO, CLASS_MUTABLE, 0644, "/etc/containers/registries.conf.d/10-slipway.conf", "registries.toml", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO | WITH_REGISTRY_AUTH, CLASS_SECRET, 0600, "/etc/crio/auth.json", "crio-auth.json" },
         { ON_ETCD, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .make = etcd_config },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, "/etc/slipway/etcd-snapshot.env", "etcd-snapshot.env" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, UNITS "slipway-etcd-snapshot.timer", "etcd-snapshot.timer", .units = "slipway-etcd-snapshot.timer" },
         { ON_KUBE | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
         { ON_KUBE | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf", .units = "slipway-keepalived.service" },
@@ -266,6 +270,7 @@ static const struct unit_row runtime_units[] = {
 };
 
 static const struct unit_row units[] = {
+        { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL },
         { ON_KUBE | WITH_PACKAGES, "slipway-haproxy.service", SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
         { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START, "containerd.service slipway-haproxy.service" },
         { ON_KUBE | WITH_CRIO, "kubelet.service", SPEC_ENABLE | SPEC_START, "crio.service slipway-haproxy.service" },
