@@ -5,7 +5,7 @@
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS 5000
+#define ASK_MS 15000 /* a slow answer must not look like none: nodes that are gone are known from it */
 
 struct observe {
         struct site *site;

@@ -152,20 +152,23 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
                              : step_kept,
                 m);
         step_after(cordon, after);
+        for (size_t i = 0; m->answers && is_control(m) && i < s->count; i++)
+                step_after(cordon, s->members[i].apply);
         step_after(leave, cordon);
         step_after(forget, leave);
         step_after(destroy, forget);
         return destroy;
 }
 
-/* The dead leave before others come: etcd counts them. */
-static void remove_all(struct site *s, struct queue *q, bool dead)
+/* The dead leave before others come: etcd counts them. Who lives leaves when nobody is sent to it any more. */
+static void remove_all(struct site *s, struct queue *q, bool dead, struct step *verify)
 {
         for (size_t i = 0; i < s->gone_count; i++) {
                 struct member *m = &s->gone[i];
                 if (m->answers == dead)
                         continue;
                 struct step *end = remove_steps(s, m, q->last);
+                step_after(verify, end);
                 if (is_control(m))
                         q->last = end;
         }
@@ -187,9 +190,9 @@ static void go(struct site *s)
         struct step *dns = run_step(r, "DNS", NULL, step_dns, s), *verify = run_step(r, "verify", NULL, step_verify, s);
         struct queue q = { 0 };
         s->stage = s->live && upgrade_from(s) ? upgrade_steps(s) : NULL;
-        remove_all(s, &q, true);
+        remove_all(s, &q, true, verify);
         apply_steps(s, prepare, check, &q);
-        remove_all(s, &q, false);
+        remove_all(s, &q, false, verify);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 step_after(verify, m->apply);
