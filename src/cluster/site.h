@@ -58,6 +58,7 @@ struct member { /* a node in a run */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
         const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
+        bool etcd_well;           /* its etcd votes and follows a leader; only asked when a member is to leave */
         bool answers;             /* FATE_REMOVE: its machine can be reached */
         bool comparing;           /* the agent only says what would change */
         bool cordoned;            /* by this run */
@@ -101,6 +102,9 @@ struct site {
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
+        /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
+        int (*accepted)(struct site *s, struct error *err);
+        void *accepted_arg;
         bool only_plan; /* the run ends with it */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;

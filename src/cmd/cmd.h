@@ -75,7 +75,9 @@ int cmd_ssh(const struct options *o, struct error *err);
 int cmd_status(const struct options *o, struct error *err);
 int cmd_token(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
+int cmd_remove_node(const struct options *o, struct error *err);
 int cmd_reset(const struct options *o, struct error *err);
+int cmd_scale(const struct options *o, struct error *err);
 int cmd_schema(const struct options *o, struct error *err);
 int cmd_version(const struct options *o, struct error *err);
 

@@ -17,6 +17,10 @@ struct strings {
         size_t n;
         const char **v;
 };
+struct numbers {
+        size_t n;
+        long *v;
+};
 struct cidrs {
         size_t n;
         struct cidr *v;
@@ -98,8 +102,9 @@ struct kubelet_options {
 struct pool {
         const struct tree *src;
         const char *name;
-        unsigned roles; /* enum role bits */
-        long count;     /* -1: not given */
+        unsigned roles;         /* enum role bits */
+        long count;             /* -1: not given */
+        struct numbers without; /* numbers that no machine of it has (any longer) */
         struct hosts hosts;
         const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL: debian */
         struct pairs labels, annotations;
@@ -438,6 +443,11 @@ bool strings_contain(const struct strings *s, const char *v);
 /* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
  * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */
 int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *problems, struct error *err);
+
+/* The same where a file's text is another than on disk (`instead`, found by the name it was given by). `loose`: whatever rules it breaks, if it can be read:
+ * for a text that is changed step by step. */
+int cluster_load_instead(struct arena *a, const char *const *files, size_t n, const struct tree_file *instead, size_t instead_count, bool loose,
+        struct cluster **out, struct problems *problems, struct error *err);
 
 /* The middle of cluster_load, without a disk: one merged document into a Cluster, whatever is wrong with it (never NULL). cluster_expand and
  * cluster_rules come after it. */
