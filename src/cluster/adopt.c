@@ -52,6 +52,7 @@ static void on_file(struct link *l, int status, const char *out, const char *err
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
 {
         struct reading *r = arg;
+        r->adopt->cgroup = (int)json_integer_value(json_object_get(facts, "cgroup"));
         r->left = AT_FILE_COUNT;
         for (int i = 0; i < AT_FILE_COUNT; i++) {
                 r->one[i] = (struct one){ r, (enum adopt_file)i };
@@ -199,10 +200,30 @@ static int ask(struct adopt *a, struct kube *k, struct error *err)
         return 0;
 }
 
+/* A kubelet that counts pods another way than their runtime loses them. */
+static int check_cgroups(struct adopt *a, struct error *err)
+{
+        json_t *config = adopt_yaml(a, "kubelet", a->files[AT_KUBELET_CONFIG], err);
+        if (!config)
+                return -err->code;
+        const char *found = json_string_value(json_object_get(config, "cgroupDriver")), *ours = a->cgroup == 2 ? "systemd" : "cgroupfs";
+        int r = 0;
+        if (found && !streq(found, ours)) {
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "the kubelet of %s has cgroupDriver %s, and slipway sets %s on cgroup v%d", a->target.host, found, ours,
+                        a->cgroup);
+                error_hint(err, "change it with kubeadm first, in the runtime and in the kubelets");
+                r = -err->code;
+        }
+        json_decref(config);
+        return r;
+}
+
 int adopt_read(struct adopt *a, struct error *err)
 {
         struct kube *k = NULL;
         int r = read_files(a, err);
+        if (r == 0)
+                r = check_cgroups(a, err);
         if (r == 0)
                 r = open_api(a, &k, err);
         if (r == 0)

@@ -10,6 +10,7 @@ struct adopt {
         struct event_base *base;
         struct link_target target;
         const char **files; /* texts, as adopt_paths; NULL: not there */
+        int cgroup;         /* version, on that host */
         json_t *config;     /* kubeadm's ClusterConfiguration */
         json_t *nodes;      /* the API's list */
         char *version;      /* the API server's, "1.36.3" */

@@ -9,7 +9,7 @@ static const char known_apiserver[] =
         "kubelet-client-certificate kubelet-client-key kubelet-preferred-address-types proxy-client-cert-file proxy-client-key-file "
         "requestheader-allowed-names "
         "requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers requestheader-username-headers secure-port "
-        "service-account-key-file service-account-signing-key-file service-cluster-ip-range tls-cert-file tls-private-key-file enable-admission-plugins ";
+        "service-account-key-file service-account-signing-key-file service-cluster-ip-range tls-cert-file tls-private-key-file ";
 static const char known_controller_manager[] =
         " allocate-node-cidrs authentication-kubeconfig authorization-kubeconfig bind-address client-ca-file cluster-cidr cluster-signing-cert-file "
         "cluster-signing-key-file controllers kubeconfig leader-elect requestheader-client-ca-file root-ca-file service-account-private-key-file "
@@ -62,6 +62,71 @@ static int check_volumes(const struct found *c, const json_t *pod, struct error 
         return 0;
 }
 
+/* Flags that have a field of their own in cluster.yaml. */
+static const struct field {
+        const char *flag, *section, *inner, *key;
+        enum { AS_TEXT, AS_LIST, AS_GATES } as;
+} fields[] = {
+        { "enable-admission-plugins", "admission", NULL, "enable", AS_LIST },
+        { "disable-admission-plugins", "admission", NULL, "disable", AS_LIST },
+        { "feature-gates", "featureGates", NULL, NULL, AS_GATES },
+        { "oidc-issuer-url", "auth", "oidc", "issuer", AS_TEXT },
+        { "oidc-client-id", "auth", "oidc", "clientID", AS_TEXT },
+        { "oidc-username-claim", "auth", "oidc", "usernameClaim", AS_TEXT },
+        { "oidc-username-prefix", "auth", "oidc", "usernamePrefix", AS_TEXT },
+        { "oidc-groups-claim", "auth", "oidc", "groupsClaim", AS_TEXT },
+        { "oidc-groups-prefix", "auth", "oidc", "groupsPrefix", AS_TEXT },
+        { "oidc-signing-algs", "auth", "oidc", "signingAlgs", AS_LIST },
+};
+
+/* The map of that name, made when it is not there. */
+static json_t *section(json_t *in, const char *name)
+{
+        if (name && !json_object_get(in, name))
+                json_object_set_new(in, name, json_object());
+        return name ? json_object_get(in, name) : in;
+}
+
+static json_t *listed(const char *value)
+{
+        json_t *out = json_array();
+        for (const char *p = value; *p; p += strcspn(p, ","), p += *p == ',')
+                if (strncmp(p, "NodeRestriction", strcspn(p, ",")) || strcspn(p, ",") != strlen("NodeRestriction")) /* always on */
+                        json_array_append_new(out, json_stringn(p, strcspn(p, ",")));
+        return out;
+}
+
+static void add_gates(json_t *to, const char *value)
+{
+        for (const char *p = value; *p; p += strcspn(p, ","), p += *p == ',') {
+                size_t n = strcspn(p, "=,"), whole = strcspn(p, ",");
+                char *name CLEANUP(free_p) = xstrndup(p, n);
+                if (n < whole)
+                        json_object_set_new(to, name, json_boolean(has_prefix(p + n + 1, "true")));
+        }
+}
+
+static bool add_field(json_t *spec, const char *flag, const char *value)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+                const struct field *f = &fields[i];
+                if (!streq(f->flag, flag))
+                        continue;
+                json_t *list = f->as == AS_LIST ? listed(value) : NULL;
+                if (list && !json_array_size(list)) {
+                        json_decref(list);
+                        return true;
+                }
+                json_t *to = section(section(spec, f->section), f->inner);
+                if (f->as == AS_GATES)
+                        add_gates(to, value);
+                else
+                        json_object_set_new(to, f->key, list ? list : json_string(value));
+                return true;
+        }
+        return false;
+}
+
 /* The component's own flags into spec.components; *all (may be NULL) gets every flag it has. */
 static int add_component(struct adopt *a, const struct found *c, json_t *spec, json_t **all, struct error *err)
 {
@@ -72,7 +137,7 @@ static int add_component(struct adopt *a, const struct found *c, json_t *spec, j
         {
                 const char *value = json_string_value(v);
                 bool usual = (streq(key, "service-account-issuer") && has_prefix(value, "https://kubernetes.default.svc.")) || streq(key, "cluster-name");
-                if (!is_known(c->known, key) && !usual)
+                if (!is_known(c->known, key) && !usual && !(c->file != AT_ETCD && add_field(spec, key, value)))
                         json_object_set(own, key, v);
         }
         if (c->file == AT_ETCD)
@@ -94,19 +159,27 @@ static void add_kubelet(struct adopt *a, json_t *spec)
                 "rotateCertificates staticPodPath failCgroupV1 resolvConf tlsCertFile tlsPrivateKeyFile serverTLSBootstrap registerWithTaints "
                 "oomScoreAdj memorySwap logging containerRuntimeEndpoint crashLoopBackOff imagePullCredentialsVerificationPolicy ";
         struct error err CLEANUP(error_release) = { 0 };
-        json_t *found = adopt_yaml(a, "kubelet", a->files[AT_KUBELET_CONFIG], &err), *own = json_object(), *v;
+        static const char fields_of_own[] = " systemReserved kubeReserved evictionHard maxPods ";
+        json_t *found = adopt_yaml(a, "kubelet", a->files[AT_KUBELET_CONFIG], &err), *own = json_object(), *kubelet = json_object(), *v;
         const char *key;
         json_object_foreach(found, key, v)
         {
                 const char *t = json_string_value(v);
                 bool empty = json_is_null(v) || (t && (!*t || streq(t, "0s"))) || (json_is_integer(v) && !json_integer_value(v)) ||
                              (json_is_object(v) && !json_object_size(v)) || (json_is_array(v) && !json_array_size(v));
-                if (!empty && !is_known(ours, key))
-                        json_object_set(own, key, v);
+                if (empty || is_known(ours, key))
+                        continue;
+                if (streq(key, "featureGates"))
+                        json_object_update(section(spec, key), v);
+                else
+                        json_object_set(is_known(fields_of_own, key) ? kubelet : own, key, v);
         }
         if (json_object_size(own))
-                json_object_set_new(json_object_get(spec, "components"), "kubelet", json_pack("{s:O}", "config", own));
+                json_object_set(kubelet, "config", own);
+        if (json_object_size(kubelet))
+                json_object_set(json_object_get(spec, "components"), "kubelet", kubelet);
         json_decref(own);
+        json_decref(kubelet);
         json_decref(found);
 }
 

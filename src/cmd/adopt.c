@@ -74,5 +74,10 @@ int cmd_adopt(const struct options *o, struct error *err)
                 r = adopt_write(&found, o->name, &text, err);
         if (r == 0)
                 r = write_file(o, path, &text, err);
-        return r < 0 ? r : take_in(o, &a, &found, err);
+        if (r < 0)
+                return r;
+        r = take_in(o, &a, &found, err);
+        if (r < 0) /* nothing half-done stays */
+                unlink(path);
+        return r;
 }
