@@ -155,7 +155,7 @@ static int add_component(struct adopt *a, const struct found *c, json_t *spec, j
 static void add_kubelet(struct adopt *a, json_t *spec)
 {
         static const char ours[] =
-                " apiVersion kind authentication authorization clusterDNS clusterDomain containerRuntimeEndpoint healthzBindAddress healthzPort "
+                " apiVersion cgroupDriver kind authentication authorization clusterDNS clusterDomain containerRuntimeEndpoint healthzBindAddress healthzPort "
                 "rotateCertificates staticPodPath failCgroupV1 resolvConf tlsCertFile tlsPrivateKeyFile serverTLSBootstrap registerWithTaints "
                 "oomScoreAdj memorySwap logging containerRuntimeEndpoint crashLoopBackOff imagePullCredentialsVerificationPolicy ";
         struct error err CLEANUP(error_release) = { 0 };
