@@ -30,18 +30,17 @@ static const char *text(const struct member *m, const char *key)
         return t ? t : "";
 }
 
-/* Also of a cluster that is being taken over: no record yet, but our own authority. */
-static bool adopted(const struct look *l)
+bool member_adopted(const struct member *m)
 {
-        const char *cert = l->m->site->identity.ca[CA_CLUSTER].cert;
+        const char *cert = m->site->identity.ca[CA_CLUSTER].cert;
         char digest[SHA256_HEX];
-        if (!cert || *text(l->m, "cluster"))
+        if (!cert || *text(m, "cluster"))
                 return false;
         sha256_hex(cert, strlen(cert), digest);
-        return streq(text(l->m, "clusterCA"), digest);
+        return streq(text(m, "clusterCA"), digest);
 }
 
-static bool ours(const struct look *l) { return streq(text(l->m, "cluster"), l->m->site->identity.prefix) || adopted(l); }
+static bool ours(const struct look *l) { return streq(text(l->m, "cluster"), l->m->site->identity.prefix) || member_adopted(l->m); }
 
 static void check_root(struct look *l)
 {
@@ -116,7 +115,7 @@ static void check_leftovers(struct look *l)
         const char *cluster = text(l->m, "cluster");
         if (*cluster && !ours(l))
                 problem(l, "take it out of that cluster first, or use another machine", "it belongs to another cluster of slipway's (%s)", cluster);
-        else if (!*cluster && json_array_size(left) && !adopted(l))
+        else if (!*cluster && json_array_size(left) && !member_adopted(l->m))
                 problem(l, "clean the machine, or use another", "something of another cluster is there: %s", json_string_value(json_array_get(left, 0)));
 }
 
