@@ -86,7 +86,7 @@ void check_link(struct agent *a, struct entry *e)
                 e->state = STATE_SAME; /* whoever took it over may point it elsewhere */
         } else {
                 target[n] = 0;
-                e->state = streq(target, e->target) ? STATE_SAME : STATE_CHANGED;
+                e->state = e->flags & SPEC_ONCE || streq(target, e->target) ? STATE_SAME : STATE_CHANGED; /* ONCE: its owner has moved it since */
         }
 }
 

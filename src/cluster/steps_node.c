@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <time.h>
 
-#include "cluster/site.h"
+#include "cluster/upgrade.h"
 
 /* ---- artifacts and what the provider needs once ---- */
 
@@ -183,12 +183,21 @@ static void on_applied(struct link *l, unsigned changed, unsigned failed, void *
         struct member *m = arg;
         struct step *s = m->user;
         struct error err CLEANUP(error_release) = { 0 };
+        if (m->on_applied) {
+                m->on_applied(m, failed, m->on_applied_arg);
+                return;
+        }
         m->user = NULL;
         if (!s)
                 return;
         if (m->comparing)
                 failed = 0; /* what would fail says so when it is done */
         m->comparing = false;
+        if (failed && upgrade_member(m)) {
+                m->user = s;
+                upgrade_back(m, s, "its files to be applied");
+                return;
+        }
         if (failed) {
                 error_set(&err, EIO, EXIT_STEP, "%u entries could not be applied", failed);
                 error_hint(&err, "the lines above say which and why; mend it and run again");

@@ -245,7 +245,7 @@ json_t *control_apiserver(const struct context *x)
                 flag_add(&f, "authorization-mode", "Node,RBAC");
         flag_add(&f, "etcd-servers", etcd_servers(x));
         flag_long(x, &f, "secure-port", c->api.port);
-        if (x->with & WITH_TWO_SA_KEYS)
+        if (x->in->identity->sa_other)
                 flag_add(&f, "service-account-key-file", PKI "sa-other.pub");
         flag_add(&f, "service-account-issuer", arena_printf(x->arena, "https://kubernetes.default.svc.%s", c->network.domain));
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
@@ -311,7 +311,7 @@ json_t *control_controller_manager(const struct context *x)
         struct volumes_list l = { 0 };
         json_t *v = json_object();
         flags_add(&f, controller_manager_flags, ARRAY_SIZE(controller_manager_flags));
-        flag_add(&f, "cluster-signing-cert-file", x->with & WITH_TWO_CAS ? PKI "ca-signing.crt" : PKI "ca.crt");
+        flag_add(&f, "cluster-signing-cert-file", two_authorities(x) ? PKI "ca-signing.crt" : PKI "ca.crt");
         if (c->certificates.lifetime != YEAR) /* what the kubelets have signed lives no longer than what we sign */
                 flag_add(&f, "cluster-signing-duration", arena_printf(x->arena, "%llds", (long long)c->certificates.lifetime));
         flag_add(&f, "root-ca-file", x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt");

@@ -26,14 +26,14 @@ static void authorities_add(const struct context *x, struct nodespec *s)
                 const char *path, *pem, *units;
         } table[] = {
                 { ON_KUBE, false, PKI "ca.crt", ca[CA_CLUSTER].clients, "kubelet.service" },
-                { ON_CONTROL_PLANE | WITH_TWO_CAS, false, PKI "ca-signing.crt", ca[CA_CLUSTER].cert, NULL }, /* who signs takes exactly one */
+                { ON_CONTROL_PLANE, false, PKI "ca-signing.crt", two_authorities(x) ? ca[CA_CLUSTER].cert : NULL, NULL }, /* who signs takes exactly one */
                 { ON_CONTROL_PLANE, true, PKI "ca.key", ca[CA_CLUSTER].key, NULL },
                 { ON_CONTROL_PLANE | WITH_CA_CHAIN, false, PKI "ca-bundle.crt", ca[CA_CLUSTER].bundle, NULL },
                 { ON_CONTROL_PLANE, false, PKI "front-proxy-ca.crt", ca[CA_FRONT_PROXY].clients, NULL },
                 { ON_CONTROL_PLANE, true, PKI "front-proxy-ca.key", ca[CA_FRONT_PROXY].key, NULL },
                 { ON_CONTROL_PLANE, true, PKI "sa.key", id->sa_key, NULL },
                 { ON_CONTROL_PLANE, false, PKI "sa.pub", id->sa_pub, NULL },
-                { ON_CONTROL_PLANE | WITH_TWO_SA_KEYS, false, PKI "sa-other.pub", id->sa_other, NULL },
+                { ON_CONTROL_PLANE, false, PKI "sa-other.pub", id->sa_other, NULL },
                 { ON_CONTROL_PLANE | ON_ETCD, true, PKI "etcd/ca.key", ca[CA_ETCD].key, NULL },
                 { ON_CONTROL_PLANE | WITH_OIDC_CA, false, PKI "oidc-ca.crt", x->cluster->auth.oidc.ca_pem, NULL },
                 { ON_KUBE | WITH_REGISTRY_CA, false, "/etc/slipway/registry-ca.crt", x->cluster->registry.ca_pem, NULL },
@@ -42,7 +42,7 @@ static void authorities_add(const struct context *x, struct nodespec *s)
                 if (needs_met(x, table[i].need))
                         pem_add(x, s, table[i].secret, table[i].path, table[i].pem, table[i].units);
         if (x->with & (ON_CONTROL_PLANE | ON_ETCD)) /* the API server is a client of etcd wherever that runs */
-                pem_add(x, s, false, PKI "etcd/ca.crt", ca[CA_ETCD].clients, x->with & ON_ETCD ? "etcd.service" : NULL);
+                pem_add(x, s, false, PKI "etcd/ca.crt", ca[CA_ETCD].clients, needs_met(x, ON_ETCD | WITH_ETCD_SERVICE) ? "etcd.service" : NULL);
 }
 
 /* ---- leaves ---- */
@@ -104,6 +104,8 @@ static const char *server_url(const struct context *x, enum server which)
         const struct cluster *c = x->cluster;
         char host[IP_TEXT + 2];
         const char *endpoint = cluster_endpoint_host(c);
+        if (which == SERVER_LOCAL && !(x->with & WITH_BALANCER))
+                which = SERVER_ENDPOINT;
         if (which == SERVER_LOCAL)
                 return arena_printf(x->arena, "https://127.0.0.1:%ld", c->api.local_port);
         if (which == SERVER_OWN || !endpoint)
