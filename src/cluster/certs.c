@@ -150,11 +150,14 @@ static void read_state(struct listing *l)
 {
         const struct users *u = &l->site->cluster->auth.users;
         static const char *const files[][2] = { { "pki/ca.crt", "signs the cluster's" }, { "pki/etcd/ca.crt", "signs etcd's" },
-                { "pki/front-proxy-ca.crt", "signs the front proxy's" }, { "next/pki/ca.crt", "will sign the cluster's" },
-                { "next/pki/etcd/ca.crt", "will sign etcd's" }, { "next/pki/front-proxy-ca.crt", "will sign the front proxy's" },
-                { "pki/lb.crt", "load balancer" }, { "pki/dex.crt", "dex" }, { "admin.pem", "slipway kubeconfig: the administrator" } };
+                { "pki/front-proxy-ca.crt", "signs the front proxy's" }, { "pki/lb.crt", "load balancer" }, { "pki/dex.crt", "dex" },
+                { "admin.pem", "slipway kubeconfig: the administrator" } };
+        static const char *const next[CA_COUNT] = { "next/pki/ca.crt", "next/pki/etcd/ca.crt", "next/pki/front-proxy-ca.crt" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 add_file(l, files[i][0], files[i][0], files[i][1]);
+        for (int ca = 0; ca < CA_COUNT; ca++) /* those of an earlier one may still lie there while another goes on */
+                if (l->site->identity.rotation.phase[ca] != ROTATE_NOT)
+                        add_file(l, next[ca], next[ca], "the new authority, under way");
         for (size_t i = 0; i < u->n; i++) {
                 char *path CLEANUP(free_p) = xasprintf("users/%s.pem", u->v[i].name), *user CLEANUP(free_p) = xasprintf("user %s", u->v[i].name);
                 add_file(l, path, path, user);
