@@ -58,6 +58,7 @@ struct member { /* a node in a run */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
         const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
+        bool etcd_well;           /* its etcd votes and follows a leader; only asked when a member is to leave */
         bool answers;             /* FATE_REMOVE: its machine can be reached */
         bool comparing;           /* the agent only says what would change */
         bool cordoned;            /* by this run */
@@ -67,6 +68,7 @@ struct member { /* a node in a run */
         void (*on_applied)(struct member *m, unsigned failed, void *arg);
         void *on_applied_arg;
         struct drain *drain;
+        struct step *draining;
         struct event *timer; /* of the step that looks again and again */
         struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
@@ -100,6 +102,9 @@ struct site {
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
+        /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
+        int (*accepted)(struct site *s, struct error *err);
+        void *accepted_arg;
         bool only_plan; /* the run ends with it */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
@@ -127,6 +132,8 @@ struct member *site_member(struct site *s, const char *name);
 int member_leaves(struct member *m, struct error *err);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
 int member_render(struct member *m, struct error *err);
+/* It is of a cluster that is being taken over: no record of ours yet, but our authority is its own. */
+bool member_adopted(const struct member *m);
 /* So that the next time it is rendered anew. */
 void member_forget_spec(struct member *m);
 

@@ -57,10 +57,16 @@ static struct step *reach_steps(struct site *s, struct member *m, struct step *p
         return check;
 }
 
+/* It comes to an etcd that lives, or back to it. */
+static bool comes_to_etcd(const struct member *m)
+{
+        return m->joins || m->promotes || (m->site->live && m->fate == FATE_START && m->node->pool->roles & ROLE_ETCD);
+}
+
 /* etcd's part around the apply of a node that joins. */
 static void join_steps(struct site *s, struct member *m, struct queue *q)
 {
-        struct step *join = m->joins ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
+        struct step *join = m->joins || m->fate == FATE_START ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
         struct step *promote = run_step(&s->run, "etcd promote", m->node->name, step_etcd_promote, m);
         if (join) {
                 step_after(join, q->last);
@@ -81,8 +87,10 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
 {
         struct step *cordon = m->drains ? run_step(&s->run, "drain", m->node->name, step_cordon, m) : NULL;
         m->healthy = run_step(&s->run, "healthy", m->node->name, step_healthy, m);
-        if (cordon)
+        if (cordon) {
                 step_after(cordon, after);
+                step_after(cordon, s->stage);
+        }
         step_after(m->apply, cordon ? cordon : after);
         step_after(m->healthy, m->apply);
         if (!cordon)
@@ -114,7 +122,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         }
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
-                if (m->joins || m->promotes)
+                if (comes_to_etcd(m))
                         join_steps(s, m, q);
                 else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
                         q->last = change_steps(s, m, q->last);
@@ -146,20 +154,23 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
                              : step_kept,
                 m);
         step_after(cordon, after);
+        for (size_t i = 0; m->answers && is_control(m) && i < s->count; i++)
+                step_after(cordon, s->members[i].apply);
         step_after(leave, cordon);
         step_after(forget, leave);
         step_after(destroy, forget);
         return destroy;
 }
 
-/* The dead leave before others come: etcd counts them. */
-static void remove_all(struct site *s, struct queue *q, bool dead)
+/* The dead leave before others come: etcd counts them. Who lives leaves when nobody is sent to it any more. */
+static void remove_all(struct site *s, struct queue *q, bool dead, struct step *verify)
 {
         for (size_t i = 0; i < s->gone_count; i++) {
                 struct member *m = &s->gone[i];
                 if (m->answers == dead)
                         continue;
                 struct step *end = remove_steps(s, m, q->last);
+                step_after(verify, end);
                 if (is_control(m))
                         q->last = end;
         }
@@ -181,9 +192,9 @@ static void go(struct site *s)
         struct step *dns = run_step(r, "DNS", NULL, step_dns, s), *verify = run_step(r, "verify", NULL, step_verify, s);
         struct queue q = { 0 };
         s->stage = s->live && upgrade_from(s) ? upgrade_steps(s) : NULL;
-        remove_all(s, &q, true);
+        remove_all(s, &q, true, verify);
         apply_steps(s, prepare, check, &q);
-        remove_all(s, &q, false);
+        remove_all(s, &q, false, verify);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 step_after(verify, m->apply);
@@ -211,6 +222,8 @@ void step_plan(struct step *step)
         int r = plan_make(s, &err);
         if (r == 0 && s->approve)
                 r = s->approve(s, &err);
+        if (r == 0 && s->accepted)
+                r = s->accepted(s, &err);
         if (r < 0 && !err.message)
                 error_set(&err, -r, EXIT_OK, "nothing was changed");
         if (r == 0 && !s->only_plan)

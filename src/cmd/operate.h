@@ -21,6 +21,10 @@ int operate_end(struct operation *op, struct error *err);
 /* Both, around the steps of an operation. */
 int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err);
 
+/* What `up` does, for a Cluster that was loaded already. `accepted` is called when the plan was approved (or is empty), before the first change; NULL: nothing. */
+int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
+        struct error *err);
+
 /* `down` where the provider makes no machines: reset of all hosts. RESET_NOT_HOSTS: it makes them. */
 #define RESET_NOT_HOSTS 1000
 int cmd_reset_hosts(const struct options *o, struct error *err);

@@ -26,26 +26,38 @@ static void say_use(const struct site *s)
         printf("remove it:  slipway down\n");
 }
 
-/* One operation from the file to its end; `after` is what a success still needs. */
-static int run_verb(const struct options *o, const char *verb, void (*steps)(struct site *),
-        int (*after)(const struct options *, struct site *, struct error *), struct error *err)
+/* One operation from the Cluster to its end; `after` is what a success still needs. */
+struct job {
+        const char *verb;
+        void (*steps)(struct site *);
+        int (*after)(const struct options *, struct site *, struct error *);
+        int (*accepted)(struct site *, struct error *);
+        void *arg;
+};
+
+static int run_cluster(const struct options *o, const struct job *op, struct arena *a, struct cluster *c, struct error *err)
 {
-        struct arena a CLEANUP(arena_release) = { 0 };
         struct event_base *base CLEANUP(base_free) = event_base_new();
-        struct cluster *c;
         struct site s = { .identity.lock = -1 };
-        int r = cmd_load(o, &a, &c, err);
-        if (r < 0)
-                return r;
-        r = site_open(&s, base, &a, c, state_of(o), verb, err);
-        if (r == 0 && steps == up_steps)
+        int r = site_open(&s, base, a, c, state_of(o), op->verb, err);
+        s.accepted = op->accepted;
+        s.accepted_arg = op->arg;
+        if (r == 0 && op->steps == up_steps)
                 r = restore_unfinished(&s, err);
         if (r == 0)
-                r = cmd_operate(o, &s, steps, err);
+                r = cmd_operate(o, &s, op->steps, err);
         if (r == 0)
-                r = after(o, &s, err);
+                r = op->after(o, &s, err);
         site_release(&s);
         return r;
+}
+
+static int run_verb(const struct options *o, const struct job *op, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct cluster *c;
+        int r = cmd_load(o, &a, &c, err);
+        return r < 0 ? r : run_cluster(o, op, &a, c, err);
 }
 
 static int after_up(const struct options *o, struct site *s, struct error *err)
@@ -61,13 +73,19 @@ static int after_down(const struct options *o, struct site *s, struct error *err
         return s->ops->cleanup(&s->provider, err);
 }
 
-int cmd_up(const struct options *o, struct error *err) { return run_verb(o, "up", up_steps, after_up, err); }
+int cmd_up(const struct options *o, struct error *err) { return run_verb(o, &(struct job){ "up", up_steps, after_up, NULL, NULL }, err); }
+
+int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
+        struct error *err)
+{
+        return run_cluster(o, &(struct job){ verb, up_steps, after_up, accepted, arg }, a, c, err);
+}
 
 /* Hosts you have are not taken away: Kubernetes is taken off them. */
 int cmd_down(const struct options *o, struct error *err)
 {
         int r = cmd_reset_hosts(o, err);
-        return r == RESET_NOT_HOSTS ? run_verb(o, "down", down_steps, after_down, err) : r;
+        return r == RESET_NOT_HOSTS ? run_verb(o, &(struct job){ "down", down_steps, after_down, NULL, NULL }, err) : r;
 }
 
 /* ---- plan ---- */

@@ -46,6 +46,29 @@ const struct verb verb_table[] = {
                         "with --yes. A run that was stopped goes on where it stopped; a second run changes nothing.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_up },
+        { .name = "scale",
+                .args = "POOL=N...",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "write another count of a pool into the file, and do what 'up' does",
+                .help = "The plan is shown and asked for as in 'up'; only then the file is written, with its comments and spacing as they were. A run that is "
+                        "stopped later goes on with 'slipway up'. New machines are numbered on; the ones with the highest numbers go first. A pool of hosts "
+                        "has "
+                        "no count: add the host to the file, or take it out with 'slipway remove-node'.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_scale },
+        { .name = "remove-node",
+                .args = "NODE...",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "take nodes out of the file and out of the cluster",
+                .help = "A host leaves its pool's list; of counted machines there is one less, and the number of the one that went is put under 'without', so "
+                        "that "
+                        "no other node changes its name or address. Then it is as in 'up': the plan, the question, the file, and the run. The node is drained, "
+                        "leaves etcd and the API, and its machine goes; on a host of yours Kubernetes is taken off. One that is dead is taken out without "
+                        "being asked. Refused when etcd would lose its quorum.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_remove_node },
         { .name = "upgrade",
                 .args = "VERSION",
                 .min_args = 1,
@@ -89,6 +112,19 @@ const struct verb verb_table[] = {
                         "name unless --yes is given. --force leaves without a drain, and without the API if that does not answer.",
                 .options = "yes force",
                 .run = cmd_reset },
+        { .name = "adopt",
+                .args = "[USER@]HOST[:PORT]",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take over a cluster that kubeadm made",
+                .help = "Reads the cluster through a control-plane HOST and its API, writes cluster.yaml (-f names another file) and takes the cluster's "
+                        "authorities and "
+                        "keys into the state directory. Nothing on the hosts is changed: 'slipway plan' shows what 'slipway up' would, and what need not "
+                        "change (etcd as a "
+                        "static pod, kube-proxy as a DaemonSet, the runtime, the fabric, DNS) is kept as an option. What cannot be kept is refused with a "
+                        "sentence.",
+                .options = "name force key ssh-option",
+                .run = cmd_adopt },
         { .name = "kubeconfig",
                 .args = "",
                 .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",

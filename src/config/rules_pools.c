@@ -33,6 +33,13 @@ static void pool_nodes(const struct cluster *c, const struct pool *pool, struct 
                         "provider ssh cannot make machines");
 }
 
+static void pool_without(const struct pool *pool, struct problems *p)
+{
+        const struct tree *without = tree_get(pool->src, "without");
+        if (without && tree_get(pool->src, "hosts"))
+                problem_add(p, without, NULL, "take the host out of the list instead", "pool %s has hosts, which have no numbers", pool_name(pool));
+}
+
 static void pool_minimum(const struct pool *pool, struct problems *p)
 {
         const struct tree *count = tree_get(pool->src, "count");
@@ -179,6 +186,7 @@ void rules_pools(struct cluster *c, struct problems *p)
                 const struct pool *pool = &c->pools.v[i];
                 pool_nodes(c, pool, p);
                 pool_minimum(pool, p);
+                pool_without(pool, p);
                 labels(pool->src, &pool->labels, pool, p);
                 taints(pool->src, &pool->taints, p);
                 for (size_t k = 0; k < pool->hosts.n; k++) {
