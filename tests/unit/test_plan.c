@@ -21,6 +21,7 @@ static struct etcd_peer peers[6];
 static const struct provider_ops makes = { .makes_machines = true };
 static struct cluster cluster;
 static struct site site;
+static struct arena arena;
 static struct step connected;
 static char dir[] = "/tmp/slipway-plan-XXXXXX";
 
@@ -50,9 +51,11 @@ static int setup(void **state)
         assert_non_null(mkdtemp(memcpy(dir, "/tmp/slipway-plan-XXXXXX", sizeof(dir))));
         cluster = (struct cluster){ .name = "demo", .nodes = nodes, .node_count = COUNT };
         assert_true(version_parse("1.36.3", &cluster.kubernetes));
+        cluster.kubernetes.text = "1.36.3";
         site = (struct site){
                 .cluster = &cluster, .members = members, .count = COUNT, .gone = gone, .peers = peers, .ops = &makes, .live = true, .api_up = true
         };
+        site.arena = &arena;
         site.identity.dir = dir;
         member_set(&members[0], 0, "c1", &control);
         member_set(&members[1], 1, "c2", &control);
@@ -72,6 +75,7 @@ static int teardown(void **state)
                 json_decref(m->said);
         }
         free(site.version);
+        arena_release(&arena);
         dir_remove(dir, &err);
         return 0;
 }
@@ -332,6 +336,7 @@ static void version(const char *now, const char *want)
         free(site.version);
         site.version = now ? xstrdup(now) : NULL;
         assert_true(version_parse(want, &cluster.kubernetes));
+        cluster.kubernetes.text = want;
 }
 
 static void test_versions(void **state)
