@@ -204,6 +204,9 @@ static void facts_leftovers(struct agent *a, struct str *o)
         }
         json_end(o, ']');
         facts_processes(o);
+        char *ca CLEANUP(free_p) = agent_path(a, "/etc/kubernetes/pki/ca.crt"), digest[SHA256_HEX];
+        if (file_digest(ca, digest)) /* whose cluster it is */
+                json_text(o, "clusterCA", digest);
         if (a->record.cluster)
                 json_text(o, "cluster", a->record.cluster);
 }
@@ -226,14 +229,27 @@ static char *yaml_value(const struct str *text, const char *key)
         return NULL;
 }
 
+/* The value of a flag in a manifest's command: "    - --name=value". */
+static char *flag_value(const struct str *text, const char *flag)
+{
+        const char *at = strstr(str_text(text), flag);
+        return at ? xstrndup(at + strlen(flag), strcspn(at + strlen(flag), "\n")) : NULL;
+}
+
 /* How the etcd member here was born: its configuration goes on saying so, whoever came and went since. Nothing where there is no data yet. */
 static void facts_etcd(struct agent *a, struct str *o)
 {
         struct str text CLEANUP(str_release) = { 0 };
         char *file CLEANUP(free_p) = agent_path(a, "/etc/etcd/etcd.yaml");
         read_whole(file, &text);
-        char *dir CLEANUP(free_p) = yaml_value(&text, "data-dir"), *initial CLEANUP(free_p) = yaml_value(&text, "initial-cluster"),
-                  *state CLEANUP(free_p) = yaml_value(&text, "initial-cluster-state");
+        char *pod CLEANUP(free_p) = text.len ? NULL : agent_path(a, "/etc/kubernetes/manifests/etcd.yaml");
+        if (pod)
+                read_whole(pod, &text);
+        char *dir CLEANUP(free_p) = pod ? flag_value(&text, "--data-dir=") : yaml_value(&text, "data-dir");
+        char *initial CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster=") : yaml_value(&text, "initial-cluster");
+        char *state CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster-state=") : yaml_value(&text, "initial-cluster-state");
+        if (pod && !state)
+                state = xstrdup("new");
         char *member CLEANUP(free_p) = dir ? xasprintf("%s%s/member/wal", a->root, dir) : NULL;
         if (!member || !initial || !state || access(member, F_OK) < 0)
                 return;

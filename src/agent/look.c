@@ -84,7 +84,7 @@ void check_link(struct agent *a, struct entry *e)
                 e->state = errno == ENOENT || errno == ENOTDIR ? STATE_CREATED : STATE_CHANGED;
         else {
                 target[n] = 0;
-                e->state = streq(target, e->target) ? STATE_SAME : STATE_CHANGED;
+                e->state = e->flags & SPEC_ONCE || streq(target, e->target) ? STATE_SAME : STATE_CHANGED; /* ONCE: its owner has moved it since */
         }
 }
 

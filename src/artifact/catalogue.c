@@ -62,6 +62,7 @@ static void set_images(struct arena *a, struct image *out, const struct row *r, 
                 [IMG_KUBE_PROXY] = { "registry.k8s.io/kube-proxy:v", kubernetes },
                 [IMG_FLANNEL] = { "ghcr.io/flannel-io/flannel:v", r->flannel },
                 [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v", r->flannel_plugin },
+                [IMG_ETCD] = { "registry.k8s.io/etcd:", arena_printf(a, "%s-0", r->etcd) },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

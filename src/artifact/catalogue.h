@@ -34,6 +34,7 @@ enum image_id {
         IMG_HAPROXY,
         IMG_KEEPALIVED,
         IMG_PROBE,
+        IMG_ETCD,
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as services. */
         IMG_KUBE_PROXY,
         IMG_FLANNEL,

@@ -18,6 +18,8 @@ void etcd_ask(struct member *m, const char *const *words, unsigned seconds, etcd
         (const char *const[]) { "member", "list", "--consistency=s", NULL }
 #define ETCD_STATUS \
         (const char *const[]) { "endpoint", "status", NULL }
+#define ETCD_HEALTH \
+        (const char *const[]) { "endpoint", "health", NULL }
 #define ETCD_ALARMS \
         (const char *const[]) { "alarm", "list", NULL }
 
@@ -64,6 +66,7 @@ struct etcd_seen { /* an etcd node of cluster.yaml */
         char *trouble; /* why its machine or etcd could not be asked; NULL: it answered */
         bool reached;  /* its machine answered, whatever etcd there did */
         bool answered; /* etcd did */
+        bool healthy;  /* it read through the quorum */
         struct etcd_state state;
         const struct etcd_peer *peer; /* its row; NULL: it is no member */
         /* of the asking: */
@@ -78,7 +81,7 @@ struct etcd_view {
         size_t count;
         struct etcd_peer *peers; /* as the member with the newest data lists them */
         size_t peer_count;
-        bool quorum; /* a leader is known */
+        bool quorum; /* some member reads through it, or most of them name the same leader */
         size_t waiting;
 };
 /* Asks every etcd node, for at most half a minute; opens and closes links of its own, changes nothing. Foreground. What cannot be reached is part of the

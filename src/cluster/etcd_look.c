@@ -38,13 +38,22 @@ static void on_list(struct member *m, json_t *answer, const char *trouble, void 
         answer_over(n);
 }
 
+/* A leader may be named for a while after it is gone; an answer that needed the others is proof. */
+static void on_health(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->healthy = json_is_true(json_object_get(json_array_get(answer, 0), "health"));
+        answer_over(n);
+}
+
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
 {
         struct etcd_seen *n = arg;
         n->reached = true;
-        n->open = 2;
+        n->open = 3;
         etcd_ask(n->member, ETCD_STATUS, ASK, on_status, n);
         etcd_ask(n->member, ETCD_MEMBERS_LOCAL, ASK, on_list, n);
+        etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -75,13 +84,28 @@ static void begin(struct etcd_seen *n)
         n->view->waiting++;
 }
 
+static bool has_quorum(const struct etcd_view *v)
+{
+        size_t voters = 0, most = 0;
+        for (size_t i = 0; i < v->peer_count; i++)
+                voters += !v->peers[i].learner;
+        for (size_t i = 0; i < v->count; i++) {
+                size_t same = 0;
+                if (v->seen[i].healthy)
+                        return true;
+                for (size_t k = 0; v->seen[i].answered && v->seen[i].state.leader && k < v->count; k++)
+                        same += v->seen[k].answered && !v->seen[k].state.learner && v->seen[k].state.leader == v->seen[i].state.leader;
+                most = same > most ? same : most;
+        }
+        return voters && most > voters / 2;
+}
+
 /* The list of the member that has heard most is the one that counts. */
 static void read_peers(struct etcd_view *v)
 {
         const struct etcd_seen *best = NULL;
         for (size_t i = 0; i < v->count; i++) {
                 const struct etcd_seen *n = &v->seen[i];
-                v->quorum |= n->answered && n->state.leader;
                 if (n->answered && n->list && (!best || n->state.index > best->state.index))
                         best = n;
         }
@@ -89,6 +113,7 @@ static void read_peers(struct etcd_view *v)
                 v->peers = etcd_peers(best->list, v->site->arena, &v->peer_count);
         for (size_t i = 0; i < v->count; i++)
                 v->seen[i].peer = etcd_peer_of(v->peers, v->peer_count, v->seen[i].member->node);
+        v->quorum = has_quorum(v);
 }
 
 int etcd_look(struct site *s, struct etcd_view *out, struct error *err)

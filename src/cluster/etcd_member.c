@@ -174,6 +174,11 @@ static void join_ask(struct member *m)
 void step_etcd_join(struct step *s)
 {
         struct member *m = s->arg;
+        if (member_has_etcd(m)) { /* its machine was off when the plan was made: its data is there, so it is the member it was */
+                m->joins = false;
+                step_kept(s);
+                return;
+        }
         m->user = s;
         step_deadline(s, JOIN_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
         join_ask(m);

@@ -102,7 +102,7 @@ json_t *etcd_view_json(const struct etcd_view *v)
                 if (!v->seen[i].peer)
                         json_array_append_new(members, row(NULL, &v->seen[i], problems));
         if (!v->quorum)
-                problem(problems, "etcd has no quorum: no member knows of a leader");
+                problem(problems, "etcd has no quorum: no member that answers can read through it");
         set(o, "cluster", v->site->cluster->name);
         json_object_set_new(o, "quorum", json_boolean(v->quorum));
         json_object_set_new(o, "members", members);

@@ -242,7 +242,7 @@ void step_compare(struct step *s)
 {
         struct member *m = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        if (!m->site->identity.prefix || !json_object_get(m->said, "cluster")) { /* nothing of ours is there: all of it will come */
+        if (!m->site->identity.prefix || (!json_object_get(m->said, "cluster") && !member_adopted(m))) { /* nothing of ours is there: all of it will come */
                 m->fate = FATE_INSTALL;
                 step_kept(s);
                 return;

@@ -22,24 +22,24 @@ static void on_drain_progress(size_t left, const char *held, void *arg)
 {
         struct member *m = arg;
         if (*held)
-                step_doing(m->user, -1, "%zu pods left; one may not go: %s", left, held);
+                step_doing(m->draining, -1, "%zu pods left; one may not go: %s", left, held);
         else
-                step_doing(m->user, -1, "%zu pods left", left);
+                step_doing(m->draining, -1, "%zu pods left", left);
 }
 
 static void on_orphan(const char *pod, void *arg)
 {
         struct member *m = arg;
-        step_changed(m->user, "evicted %s, which nothing makes again", pod);
+        step_changed(m->draining, "evicted %s, which nothing makes again", pod);
 }
 
 /* Nothing stays cordoned because of us when its pods could not leave. */
 static void on_put_back(const char *error, void *arg)
 {
         struct member *m = arg;
-        struct step *s = m->user;
+        struct step *s = m->draining;
         struct error err CLEANUP(error_release) = { 0 };
-        m->user = NULL;
+        m->draining = NULL;
         error_set(&err, EBUSY, EXIT_STEP, "its pods did not leave within %" PRId64 " s: %s", m->site->cluster->upgrade.drain_timeout, m->trouble);
         error_hint(&err,
                 error ? "the node could not be uncordoned either: kubectl uncordon it, make room for the pod (more replicas, or a softer budget), and run again"
@@ -50,10 +50,10 @@ static void on_put_back(const char *error, void *arg)
 static void on_drained(const char *error, void *arg)
 {
         struct member *m = arg;
-        struct step *s = m->user;
+        struct step *s = m->draining;
         m->drain = NULL;
         if (!error) {
-                m->user = NULL;
+                m->draining = NULL;
                 step_done(s, NULL);
                 return;
         }
@@ -75,8 +75,8 @@ static void on_cordoned(const char *error, void *arg)
         struct member *m = arg;
         struct error err CLEANUP(error_release) = { 0 };
         if (error) {
-                struct step *s = m->user;
-                m->user = NULL;
+                struct step *s = m->draining;
+                m->draining = NULL;
                 error_set(&err, EIO, EXIT_STEP, "it cannot be cordoned: %s", error);
                 step_done(s, &err);
                 return;
@@ -88,7 +88,7 @@ static void on_cordoned(const char *error, void *arg)
 void member_drain(struct member *m, struct step *s)
 {
         bool ours;
-        m->user = s;
+        m->draining = s;
         step_doing(s, -1, "moving its pods away");
         if (node_cordoned(m->object, &ours) && !ours)
                 drain(m);

@@ -68,6 +68,7 @@ struct member { /* a node in a run */
         void (*on_applied)(struct member *m, unsigned failed, void *arg);
         void *on_applied_arg;
         struct drain *drain;
+        struct step *draining;
         struct event *timer; /* of the step that looks again and again */
         struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
@@ -131,6 +132,8 @@ struct member *site_member(struct site *s, const char *name);
 int member_leaves(struct member *m, struct error *err);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
 int member_render(struct member *m, struct error *err);
+/* It is of a cluster that is being taken over: no record of ours yet, but our authority is its own. */
+bool member_adopted(const struct member *m);
 /* So that the next time it is rendered anew. */
 void member_forget_spec(struct member *m);
 

@@ -137,6 +137,7 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
                 json_decref(st->site->members[i].object);
                 st->site->members[i].object = NULL;
         }
+        json_array_clear(st->others); /* with --watch it is asked again */
         json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
                 struct member *m = site_member(st->site, json_string_value(json_object_get(json_object_get(o, "metadata"), "name")));

@@ -141,7 +141,8 @@ void step_objects(struct step *s)
         str_add(&documents, "\n---\n");
         addon_joined(site->cluster, spec, &documents);
         str_add(&documents, "\n---\n");
-        addon_dns(site->cluster, &documents);
+        if (site->cluster->network.manage_dns)
+                addon_dns(site->cluster, &documents);
         kube_apply(site->kube, str_text(&documents), on_objects, s);
 }
 
@@ -270,7 +271,7 @@ static void ask_dns(evutil_socket_t fd, short what, void *arg)
 void step_dns(struct step *s)
 {
         struct site *site = s->arg;
-        if (site->cluster->network.fabric.kind == FABRIC_NONE) { /* its pods wait for the fabric */
+        if (site->cluster->network.fabric.kind == FABRIC_NONE || !site->cluster->network.manage_dns) { /* its pods wait for the fabric; or it is not ours */
                 step_kept(s);
                 return;
         }

@@ -87,8 +87,10 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
 {
         struct step *cordon = m->drains ? run_step(&s->run, "drain", m->node->name, step_cordon, m) : NULL;
         m->healthy = run_step(&s->run, "healthy", m->node->name, step_healthy, m);
-        if (cordon)
+        if (cordon) {
                 step_after(cordon, after);
+                step_after(cordon, s->stage);
+        }
         step_after(m->apply, cordon ? cordon : after);
         step_after(m->healthy, m->apply);
         if (!cordon)

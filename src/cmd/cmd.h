@@ -35,6 +35,8 @@ struct options {
         const char *lines, *kubeconfig, *ttl, *to;
         bool follow, merge, use, yes, exit_code, watch;
         bool ask_sudo_password;
+        const char *key; /* --key */
+        struct strings ssh_options;
         struct strings args; /* what is left */
 };
 
@@ -59,6 +61,7 @@ const struct verb *verb_find(const char *name);
 /* Loads the Cluster of -f (cluster.yaml when none is given), printing its problems to stderr. */
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
 
+int cmd_adopt(const struct options *o, struct error *err);
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
 int cmd_plan(const struct options *o, struct error *err);

@@ -55,7 +55,7 @@ static int no_quorum(const struct etcd_view *v, const char *what, struct error *
         size_t answered = 0;
         for (size_t i = 0; i < v->count; i++)
                 answered += v->seen[i].answered;
-        error_set(err, EIO, EXIT_UNHEALTHY, "%s: etcd has no quorum (%zu of %zu members answer, and none knows of a leader)", what, answered,
+        error_set(err, EIO, EXIT_UNHEALTHY, "%s: etcd has no quorum (%zu of %zu members answer, and none can read through it)", what, answered,
                 v->peer_count ? v->peer_count : v->count);
         return error_hint(err, "slipway etcd members says more; when the others are gone for good, slipway etcd recover rebuilds it");
 }
@@ -82,7 +82,7 @@ static int snapshot(struct job *j, struct snapshot *s, struct error *err)
         struct operation op;
         int r = etcd_look(&j->site, &j->view, err);
         const struct etcd_seen *from = r == 0 ? choose(&j->view) : NULL;
-        if (r < 0 || !from)
+        if (r < 0 || !from || !j->view.quorum)
                 return r < 0 ? r : no_quorum(&j->view, "no snapshot can be taken", err);
         r = snapshot_name(s, &j->site, j->o->dir, j->o->to, err);
         s->expected = from->state.size;

@@ -37,6 +37,8 @@ const struct option_row option_table[] = {
         { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE, "go on asking, every two seconds, and show what changes" },
         { "ask-sudo-password", 0, OPT_FLAG, AT(ask_sudo_password), NULL, NULL, COMPLETE_NONE,
                 "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
+        { "key", 0, OPT_STRING, AT(key), "FILE", NULL, COMPLETE_FILE, "the ssh key to log in with (default: as ssh would)" },
+        { "ssh-option", 0, OPT_LIST, AT(ssh_options), "OPTION", NULL, COMPLETE_NONE, "an option for ssh, as its -o takes it; may be given several times" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);

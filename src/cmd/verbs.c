@@ -112,6 +112,19 @@ const struct verb verb_table[] = {
                         "name unless --yes is given. --force leaves without a drain, and without the API if that does not answer.",
                 .options = "yes force",
                 .run = cmd_reset },
+        { .name = "adopt",
+                .args = "[USER@]HOST[:PORT]",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take over a cluster that kubeadm made",
+                .help = "Reads the cluster through a control-plane HOST and its API, writes cluster.yaml (-f names another file) and takes the cluster's "
+                        "authorities and "
+                        "keys into the state directory. Nothing on the hosts is changed: 'slipway plan' shows what 'slipway up' would, and what need not "
+                        "change (etcd as a "
+                        "static pod, kube-proxy as a DaemonSet, the runtime, the fabric, DNS) is kept as an option. What cannot be kept is refused with a "
+                        "sentence.",
+                .options = "name force key ssh-option",
+                .run = cmd_adopt },
         { .name = "kubeconfig",
                 .args = "",
                 .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",

@@ -190,6 +190,7 @@ struct api {
         const char *load_balancer; /* host or host:port in front of the API servers, or NULL */
         long port;                 /* 6443 */
         long local_port;           /* of the balancer on every node's loopback */
+        bool local_balancer;
 };
 
 enum fabric_kind { FABRIC_FLANNEL, FABRIC_NONE, FABRIC_CUSTOM };
@@ -203,6 +204,7 @@ struct fabric {
 };
 enum flannel_backend { FLANNEL_VXLAN, FLANNEL_HOST_GW, FLANNEL_WIREGUARD };
 enum proxy_mode { PROXY_IPTABLES, PROXY_NFTABLES, PROXY_IPVS, PROXY_NONE };
+enum proxy_run { PROXY_RUN_SERVICE, PROXY_RUN_DAEMONSET };
 struct network {
         const struct tree *src;
         struct cidrs pods, services; /* one, or one of each family */
@@ -213,6 +215,8 @@ struct network {
         struct cidrs hosts;          /* the hosts' network, for checks; may be empty */
         struct fabric fabric;
         int proxy_mode; /* enum proxy_mode */
+        int proxy_run;  /* enum proxy_run */
+        bool manage_dns;
 };
 
 enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };
@@ -223,6 +227,7 @@ struct runtime {
         enum oci_kind oci;
         const char *data_dir; /* NULL: the runtime's own */
         const char *pause;    /* image; NULL: the catalogue's */
+        bool managed;         /* false: the host's own, left as it is */
 };
 
 enum artifact_source { ARTIFACT_AUTO, ARTIFACT_BUNDLE, ARTIFACT_MIRROR, ARTIFACT_UPSTREAM, ARTIFACT_BUILD };
@@ -324,8 +329,11 @@ struct etcd_snapshots {
         long keep;
         const char *copy_to; /* may be NULL */
 };
+enum etcd_run { ETCD_RUN_SERVICE, ETCD_RUN_STATIC_POD };
 struct etcd_options {
         const struct tree *src;
+        int run;           /* enum etcd_run */
+        const char *image; /* of the static pod; NULL: the catalogue's */
         const char *data_dir;
         int64_t quota;               /* bytes */
         int64_t heartbeat, election; /* milliseconds */

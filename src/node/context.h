@@ -37,6 +37,10 @@ enum with {
         WITH_SYSCTLS = 1 << 25,
         WITH_MODULES = 1 << 26,
         WITH_SNAPSHOTS = 1 << 27,
+        WITH_ETCD_SERVICE = 1 << 28,
+        WITH_ETCD_POD = 1 << 29,
+        WITH_HOST_RUNTIME = 1 << 30, /* the host's own, left alone */
+        WITH_BALANCER = 1u << 31,    /* on every node's loopback */
 };
 
 struct context {
@@ -72,6 +76,7 @@ json_t *kube_proxy_values(const struct context *x);
 void kube_proxy_config(const struct context *x, struct str *out);
 /* etcd.c */
 json_t *etcd_values(const struct context *x);
+json_t *etcd_pod_values(const struct context *x); /* etcd_pod.c */
 void etcd_config(const struct context *x, struct str *out);
 /* registry.c */
 json_t *registry_values(const struct context *x);

@@ -40,7 +40,7 @@ static void authorities_add(const struct context *x, struct nodespec *s)
                 if (needs_met(x, table[i].need))
                         pem_add(x, s, table[i].secret, table[i].path, table[i].pem, table[i].units);
         if (x->with & (ON_CONTROL_PLANE | ON_ETCD)) /* the API server is a client of etcd wherever that runs */
-                pem_add(x, s, false, PKI "etcd/ca.crt", ca[CA_ETCD].cert, x->with & ON_ETCD ? "etcd.service" : NULL);
+                pem_add(x, s, false, PKI "etcd/ca.crt", ca[CA_ETCD].cert, needs_met(x, ON_ETCD | WITH_ETCD_SERVICE) ? "etcd.service" : NULL);
 }
 
 /* ---- leaves ---- */
@@ -100,6 +100,8 @@ static const char *server_url(const struct context *x, enum server which)
         const struct cluster *c = x->cluster;
         char host[IP_TEXT + 2];
         const char *endpoint = cluster_endpoint_host(c);
+        if (which == SERVER_LOCAL && !(x->with & WITH_BALANCER))
+                which = SERVER_ENDPOINT;
         if (which == SERVER_LOCAL)
                 return arena_printf(x->arena, "https://127.0.0.1:%ld", c->api.local_port);
         if (which == SERVER_OWN || !endpoint)

@@ -183,6 +183,7 @@ void node_values(struct context *x)
                 { ON_CONTROL_PLANE | WITH_ENCRYPTION, "encryption", encryption_values },
                 { ON_CONTROL_PLANE | WITH_VIP, "vip", vip_values },
                 { ON_ETCD, "etcd", etcd_values },
+                { ON_ETCD | WITH_ETCD_POD, "etcd_pod", etcd_pod_values },
         };
         x->values = json_copy(x->host);
         plain_values(x);

@@ -49,6 +49,7 @@ static inline void fixture_init(struct fixture *f, const char *yaml)
         id->sa_key = PEM("SECRET sa");
         id->sa_pub = PEM("sa");
         id->prefix = TEXT("ab12c");
+        id->certificate_key = TEXT("5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2");
         id->encryption_key = TEXT("U0VDUkVU");
         id->encryption_key_name = TEXT("key1");
         id->vrrp_password = TEXT("secretpw");
