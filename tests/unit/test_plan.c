@@ -33,6 +33,7 @@ static void member_set(struct member *m, size_t i, const char *name, const struc
         machines[i] = (struct machine){ .state = MACHINE_RUNNING };
         *m = (struct member){ .site = &site, .node = &nodes[i], .machine = &machines[i], .connect = &connected, .link = (struct link *)&connected };
         m->object = json_pack("{s:{s:{s:s}}}", "status", "nodeInfo", "kubeletVersion", "v1.36.3");
+        m->etcd_well = pool->roles & ROLE_ETCD;
         m->said = pool->roles & ROLE_ETCD ? json_pack("{s:{}}", "etcd") : json_object();
 }
 
@@ -279,7 +280,7 @@ static void test_quorum(void **state)
         gone[0].answers = gone[1].answers = true;
         planned();
         /* but not while another two are dead */
-        members[0].link = members[1].link = NULL;
+        members[0].etcd_well = members[1].etcd_well = false;
         refused(EXIT_PREFLIGHT, "taking 2 of 5 etcd members away would leave 1 healthy of 3: etcd would lose its quorum");
         /* without etcd there is nothing to lose */
         site.live = false;
@@ -291,14 +292,14 @@ static void test_quorum_learner(void **state)
         peers_set(4);
         peers[3].learner = true;
         leaves("g1", &control, true);
-        members[0].link = NULL;
+        members[0].etcd_well = false;
         planned(); /* a learner has no vote */
 }
 
 static void test_worker_leaves(void **state)
 {
         leaves("a-worker-with-a-long-name", &worker, true);
-        members[0].link = members[1].link = NULL;
+        members[0].etcd_well = members[1].etcd_well = false;
         planned();
         assert_false(plan_empty(&site));
         shows("  a-worker-with-a-long-name  remove   drain it, take it out of the cluster, remove its machine\n  5 nodes are as the file says\n");
