@@ -157,6 +157,7 @@ def day():
     d = Day("scale", KUBERNETES, TEXT)
     d.begin()
     yield d
+    d.write(TEXT)  # whatever a failed test left there
     d.end()
 
 
@@ -217,7 +218,7 @@ def test_control_planes_come_one_by_one(day):
 
 def test_a_flag_rolls(day):
     """One control plane after another, each well before the next."""
-    day.write(day.file.replace("components: {}", "components: {apiServer: {flags: {v: 1}}}"))
+    day.write(day.file.replace("components: {}", "components: {apiserver: {flags: {v: 1}}}"))
     events, _ = day.do("up")
     plan = plan_of(events)
     for n in list(CONTROL)[:3]:
