@@ -259,6 +259,21 @@ static void facts_etcd(struct agent *a, struct str *o)
         json_end(o, '}');
 }
 
+/* The certificate with which the kubelet comes to the API now: whether that is still good is for the operator to judge. "" where there is none in it. */
+static void facts_kubelet(struct agent *a, struct str *o)
+{
+        static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        struct stat st;
+        char *file CLEANUP(free_p) = agent_path(a, "/var/lib/kubelet/pki/kubelet-client-current.pem");
+        if (lstat(file, &st) < 0)
+                return;
+        read_whole(file, &text);
+        const char *from = strstr(str_text(&text), begin), *to = from ? strstr(from, end) : NULL;
+        char *pem CLEANUP(free_p) = to ? xstrndup(from, (size_t)(to - from) + sizeof(end) - 1) : xstrdup("");
+        json_text(o, "kubeletClient", pem);
+}
+
 void facts_write(struct agent *a, struct str *o)
 {
         json_begin(o, NULL, '{');
@@ -281,5 +296,6 @@ void facts_write(struct agent *a, struct str *o)
         json_text(o, "selinux", !*selinux ? "disabled" : *selinux == '1' ? "enforcing" : "permissive");
         facts_leftovers(a, o);
         facts_etcd(a, o);
+        facts_kubelet(a, o);
         json_end(o, '}');
 }

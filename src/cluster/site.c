@@ -66,12 +66,24 @@ int member_leaves(struct member *m, struct error *err)
         return r;
 }
 
+/* The kubelet renews its certificate by itself, through the API. One that is expired, or an authority's that is going, gets it to the API no more: only we can help. */
+static void look_at_kubelet(struct member *m)
+{
+        const struct identity *id = &m->site->identity;
+        const char *pem = json_string_value(json_object_get(m->said, "kubeletClient"));
+        m->facts.kubelet_again = pem && id->prefix && (identity_renews(id, m->node->name) || !identity_signed(id, CA_CLUSTER, pem));
+        if (m->facts.kubelet_again)
+                m->applied[0] = 0; /* the spec may be the same: it is sent all the same */
+}
+
 int member_render(struct member *m, struct error *err)
 {
         struct site *s = m->site;
         if (m->rendered)
                 return 0;
         int r = facts_from_agent(m->said, m->node, s->arena, &m->facts, err);
+        if (r == 0)
+                look_at_kubelet(m);
         if (r == 0 && m->etcd_initial && !m->facts.etcd_initial) {
                 m->facts.etcd_initial = m->etcd_initial;
                 m->facts.etcd_state = "existing";

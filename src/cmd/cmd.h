@@ -34,7 +34,7 @@ struct options {
         bool secrets, crd, docs, man, force;
         const char *lines, *kubeconfig, *ttl, *to;
         bool follow, merge, use, yes, exit_code, watch;
-        bool ask_sudo_password;
+        bool ask_sudo_password, finish;
         const char *key; /* --key */
         struct strings ssh_options;
         struct strings args; /* what is left */
@@ -68,6 +68,8 @@ int cmd_plan(const struct options *o, struct error *err);
 int cmd_upgrade(const struct options *o, struct error *err);
 int cmd_rollback(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
+int cmd_certs(const struct options *o, struct error *err);
+int cmd_encryption(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_etcd(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);

@@ -21,6 +21,10 @@ int operate_end(struct operation *op, struct error *err);
 /* Both, around the steps of an operation. */
 int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err);
 
+/* Begins a rotation of `set` (1 << enum rotate_id) and goes through its phases. */
+int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err);
+/* Goes on with what is under way, if anything is; `rolled`: the phase it is in was rolled out just now. */
+int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct error *err);
 /* What `up` does, for a Cluster that was loaded already. `accepted` is called when the plan was approved (or is empty), before the first change; NULL: nothing. */
 int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
         struct error *err);

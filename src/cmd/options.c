@@ -39,6 +39,8 @@ const struct option_row option_table[] = {
                 "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
         { "key", 0, OPT_STRING, AT(key), "FILE", NULL, COMPLETE_FILE, "the ssh key to log in with (default: as ssh would)" },
         { "ssh-option", 0, OPT_LIST, AT(ssh_options), "OPTION", NULL, COMPLETE_NONE, "an option for ssh, as its -o takes it; may be given several times" },
+        { "finish", 0, OPT_FLAG, AT(finish), NULL, NULL, COMPLETE_NONE,
+                "certs rotate-ca: take the old key of service accounts out at once, without waiting until every token was renewed" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);

@@ -73,7 +73,12 @@ static int after_down(const struct options *o, struct site *s, struct error *err
         return s->ops->cleanup(&s->provider, err);
 }
 
-int cmd_up(const struct options *o, struct error *err) { return run_verb(o, &(struct job){ "up", up_steps, after_up, NULL, NULL }, err); }
+/* A rotation that was stopped goes on. */
+int cmd_up(const struct options *o, struct error *err)
+{
+        int r = run_verb(o, &(struct job){ "up", up_steps, after_up, NULL, NULL }, err);
+        return r < 0 ? r : cmd_rotation(o, "up", true, err);
+}
 
 int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
         struct error *err)

@@ -164,6 +164,29 @@ const struct verb verb_table[] = {
                         "flanneld, haproxy, keepalived.",
                 .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },
+        { .name = "certs",
+                .args = "list|renew|rotate-ca [NODE...|cluster|etcd|front-proxy|sa|all]",
+                .arg_words = "list renew rotate-ca",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "list every certificate, renew them, or change the authorities",
+                .help = "list shows every certificate on every node, in kubeconfigs there and in the state directory: whose it is, who signed it, how long it "
+                        "is good, who uses it; the exit status is 7 when one has expired. renew issues all anew (or those of the named nodes) and rolls them "
+                        "out as up does. up renews by itself what has less than a third of its life left, also when everything has expired. rotate-ca changes "
+                        "the authorities or the key of service accounts in three rolls: both are believed, the new one signs, the old one goes; one that "
+                        "was stopped goes on with the next up. certificates.ca in cluster.yaml may name the new authority.",
+                .options = "yes finish ask-sudo-password",
+                .run = cmd_certs },
+        { .name = "encryption",
+                .args = "rotate",
+                .arg_words = "rotate",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "encrypt secrets in etcd with a new key",
+                .help = "The new key is made known to all API servers, then it encrypts, then every object of encryption.resources is written again, then "
+                        "the old key goes. One that was stopped goes on with the next up.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_encryption },
         { .name = "token",
                 .args = "create|list|delete [ID]",
                 .arg_words = "create list delete",

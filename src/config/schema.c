@@ -242,7 +242,7 @@ SCHEMA(ownCA, own_ca, NULL, "An authority of your own, root or intermediate.",
 SCHEMA(certificates, certificates, NULL, "Keys and lifetimes.",
         { "algorithm", T_ENUM, 0, AT(certificates, algorithm), .names = algorithm_names, .def = "ecdsa-p256", .help = "Of every key." },
         { "caLifetime", T_DURATION, 0, AT(certificates, ca_lifetime), .def = "3650d", .min = 1200, .max = (int64_t)100 * 365 * 86400, .help = "Of authorities." },
-        { "lifetime", T_DURATION, 0, AT(certificates, lifetime), .def = "365d", .min = 600, .max = (int64_t)100 * 365 * 86400, .help = "Of everything they sign." },
+        { "lifetime", T_DURATION, 0, AT(certificates, lifetime), .def = "365d", .min = 180, .max = (int64_t)100 * 365 * 86400, .help = "Of everything they sign." },
         { "ca", T_STRUCT, 0, AT(certificates, ca), .sub = &ownCA_schema, .help = "Your own cluster authority." },
         { "etcdCA", T_STRUCT, 0, AT(certificates, etcd_ca), .sub = &ownCA_schema, .help = "Your own authority for etcd." },
         { "frontProxyCA", T_STRUCT, 0, AT(certificates, front_proxy_ca), .sub = &ownCA_schema, .help = "Your own authority for the front proxy." });

@@ -109,7 +109,7 @@ static unsigned cluster_bits(const struct context *x)
                 { c->etcd.snapshots.keep > 0, WITH_SNAPSHOTS },
                 { c->registry.ca_pem, WITH_REGISTRY_CA },
                 { c->registry.username && c->registry.password, WITH_REGISTRY_AUTH },
-                { id && *id->ca[CA_CLUSTER].chain, WITH_CA_CHAIN },
+                { id && !streq(id->ca[CA_CLUSTER].clients, id->ca[CA_CLUSTER].bundle), WITH_CA_CHAIN },
         };
         unsigned with = 0;
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)

@@ -99,6 +99,12 @@ void images_add(const struct context *x, struct nodespec *s);
 
 /* A file entry with its own copy of the text; skipped where only immutable ones are wanted and it is not. */
 struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum spec_class class, const char *path, unsigned mode, const char *text, size_t len);
+/* The cluster's authority changes: both are believed, one signs. */
+static inline bool two_authorities(const struct context *x)
+{
+        const struct authority *a = &x->in->identity->ca[CA_CLUSTER];
+        return !streq(a->clients, a->cert);
+}
 static inline bool needs_met(const struct context *x, unsigned need) { return (x->with & need) == need; }
 
 /* overlay.c: maps merge key by key, everything else replaces, a null removes */

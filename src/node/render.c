@@ -157,9 +157,10 @@ static const struct file_row control_files[] = { /* last: with them the kubelet 
         { ON_ETCD | ON_KUBE | WITH_ETCD_POD, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/etcd.yaml", "etcd-pod.yaml", .reads = "/etc/kubernetes/pki/etcd/ca.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml", .flags = PROXY_URL,
                 .reads = "/etc/kubernetes/admission/config.yaml /etc/kubernetes/audit/policy.yaml /etc/kubernetes/encryption/config.yaml /etc/kubernetes/pki/sa.key "
-                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
+                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/sa-other.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml", .flags = PROXY_URL,
-                .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt" },
+                .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt "
+                         "/etc/kubernetes/pki/ca-signing.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml", .flags = PROXY_URL,
                 .reads = "/etc/kubernetes/scheduler.conf" },
 };

@@ -45,7 +45,9 @@ static inline void fixture_init(struct fixture *f, const char *yaml)
         }
         struct identity *id = &f->identity;
         for (size_t i = 0; i < CA_COUNT; i++)
-                id->ca[i] = (struct authority){ .bundle = PEM("bundle"), .cert = PEM("cert"), .key = PEM("SECRET ca key"), .chain = TEXT("") };
+                id->ca[i] = (struct authority){
+                        .bundle = PEM("cert"), .clients = PEM("cert"), .cert = PEM("cert"), .key = PEM("SECRET ca key"), .chain = TEXT("")
+                };
         id->sa_key = PEM("SECRET sa");
         id->sa_pub = PEM("sa");
         id->prefix = TEXT("ab12c");
