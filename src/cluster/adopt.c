@@ -157,11 +157,14 @@ static int open_api(struct adopt *a, struct kube **out, struct error *err)
                 .ca = decode(a, at(conf, "clusters", "cluster", "certificate-authority-data")),
                 .cert = decode(a, at(conf, "users", "user", "client-certificate-data")),
                 .key = decode(a, at(conf, "users", "user", "client-key-data")) };
+        const char *server_copy = servers[0];
+        bool named = server != NULL;
         json_decref(conf);
-        if (!server || !target.ca || !target.cert || !target.key) {
+        if (!named || !target.ca || !target.cert || !target.key) {
                 error_set(err, EINVAL, EXIT_PREFLIGHT, "%s on %s is no kubeconfig of kubeadm's", files[AT_ADMIN].path, a->target.host);
                 return error_hint(err, "kubeadm init phase kubeconfig admin writes it again");
         }
+        a->endpoint = arena_strdup(a->arena, has_prefix(server_copy, "https://") ? server_copy + strlen("https://") : server_copy);
         return kube_open(a->base, &target, out, err);
 }
 

@@ -9,12 +9,13 @@ struct adopt {
         struct arena *arena;
         struct event_base *base;
         struct link_target target;
-        const char **files; /* texts, as adopt_paths; NULL: not there */
-        int cgroup;         /* version, on that host */
-        json_t *config;     /* kubeadm's ClusterConfiguration */
-        json_t *nodes;      /* the API's list */
-        char *version;      /* the API server's, "1.36.3" */
-        char *proxy_mode;   /* of kube-proxy's DaemonSet; NULL: there is none */
+        const char **files;   /* texts, as adopt_paths; NULL: not there */
+        int cgroup;           /* version, on that host */
+        json_t *config;       /* kubeadm's ClusterConfiguration */
+        json_t *nodes;        /* the API's list */
+        char *version;        /* the API server's, "1.36.3" */
+        const char *endpoint; /* host:port, where kubeconfigs point */
+        char *proxy_mode;     /* of kube-proxy's DaemonSet; NULL: there is none */
 };
 
 /* Reads the host's files over ssh, then asks the API. Refuses what cannot be kept as it is, with a sentence each. */

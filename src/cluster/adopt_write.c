@@ -271,11 +271,11 @@ static bool is_first_node(struct adopt *a, const char *host)
 
 static void add_api(struct adopt *a, json_t *spec, const json_t *apiserver)
 {
-        const char *endpoint = text_of(a->config, "controlPlaneEndpoint"), *port = adopt_flag(apiserver, "secure-port");
+        const char *endpoint = a->endpoint, *port = adopt_flag(apiserver, "secure-port");
         const json_t *names = json_object_get(json_object_get(a->config, "apiServer"), "certSANs");
         char *host CLEANUP(free_p) = xstrndup(endpoint, strcspn(endpoint, ":"));
         json_t *o = json_pack("{s:b}", "localBalancer", 0);
-        if (*endpoint && !is_first_node(a, host))
+        if (!is_first_node(a, host) || json_array_size(names)) /* a name in the certificate is not where nodes ask */
                 json_object_set_new(o, "loadBalancer", json_string(endpoint));
         if (port && !streq(port, "6443"))
                 json_object_set_new(o, "port", json_integer(strtol(port, NULL, 10)));

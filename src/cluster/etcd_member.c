@@ -122,6 +122,7 @@ static void started(struct member *m, const struct etcd_peer *p)
         struct step *s = m->user;
         struct error err CLEANUP(error_release) = { 0 };
         m->user = NULL;
+        m->joins = false;
         if (p) {
                 step_kept(s);
                 return;
@@ -174,11 +175,6 @@ static void join_ask(struct member *m)
 void step_etcd_join(struct step *s)
 {
         struct member *m = s->arg;
-        if (member_has_etcd(m)) { /* its machine was off when the plan was made: its data is there, so it is the member it was */
-                m->joins = false;
-                step_kept(s);
-                return;
-        }
         m->user = s;
         step_deadline(s, JOIN_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
         join_ask(m);

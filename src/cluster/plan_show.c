@@ -38,9 +38,9 @@ static void node_words(const struct member *m, struct str *out)
                         str_add(out, "disrupts nothing");
         }
         const char *etcd = m->joins && m->fate == FATE_START ? "its etcd comes back, or joins as a learner if its data is gone" /* seen when it runs */
-                           : m->joins                          ? "its etcd joins as a learner and is promoted"
-                           : m->promotes                       ? "its etcd is promoted"
-                                                               : NULL;
+                           : m->joins                        ? "its etcd joins as a learner and is promoted"
+                           : m->promotes                     ? "its etcd is promoted"
+                                                             : NULL;
         if (etcd)
                 str_addf(out, "%s%s", out->len ? "; " : "", etcd);
 }

@@ -1,3 +1,4 @@
+#include <event2/event.h>
 #include <jansson.h>
 
 #include "base/file.h"
@@ -225,6 +226,7 @@ struct back {
         size_t count;
         struct fetch *fetch;
         const char *why, *from;
+        struct event *timer;
 };
 
 static void over(struct back *b, const char *trouble)
@@ -235,12 +237,43 @@ static void over(struct back *b, const char *trouble)
         error_set(&err, EIO, EXIT_STEP, "it did not become well with %s (it waited for %s), and %s%s%s%s", m->site->cluster->kubernetes.text, b->why,
                 trouble ? "cannot be taken back to " : "was taken back to ", b->from, trouble ? ": " : "", trouble ? trouble : "");
         error_hint(&err, "'slipway logs %s' says why; the nodes after it were not touched; run again to try it once more", m->node->name);
+        if (b->timer)
+                event_free(b->timer);
         fetch_free(b->fetch);
         items_free(b->items, b->count);
         step_done(step, &err);
 }
 
 static void on_back_uncordoned(const char *error, void *arg) { over(arg, error); }
+
+/* Its API server may be the only one, and is only starting again. */
+static void on_back_api(void *arg)
+{
+        struct back *b = arg;
+        struct site *s = b->m->site;
+        s->wait = NULL;
+        event_del(b->timer);
+        kube_cordon(s->kube, b->m->node->name, false, on_back_uncordoned, b);
+}
+
+static void on_back_late(evutil_socket_t fd, short what, void *arg)
+{
+        struct back *b = arg;
+        struct site *s = b->m->site;
+        kube_cancel(s->wait);
+        s->wait = NULL;
+        over(b, "the API does not answer; the node is still cordoned");
+}
+
+static void back_uncordon(struct back *b)
+{
+        struct site *s = b->m->site;
+        b->timer = evtimer_new(s->base, on_back_late, b);
+        event_add(b->timer, &(struct timeval){ .tv_sec = s->cluster->upgrade.health_timeout });
+        if (s->wait)
+                kube_cancel(s->wait);
+        s->wait = kube_wait_ready(s->kube, 300, on_back_api, b);
+}
 
 static void on_back_applied(struct member *m, unsigned failed, void *arg)
 {
@@ -249,7 +282,7 @@ static void on_back_applied(struct member *m, unsigned failed, void *arg)
         if (failed)
                 over(b, "some entries could not be applied");
         else if (m->cordoned && m->site->kube)
-                kube_cordon(m->site->kube, m->node->name, false, on_back_uncordoned, b);
+                back_uncordon(b);
         else
                 over(b, NULL);
 }

@@ -13,21 +13,19 @@ A=$CACHE/artifacts
 machine() { "$here/machine.sh" "$@"; }
 
 # --- images ---------------------------------------------------------------------------------------------------------
-# FILE=PATH of programs of the base root, and of the libraries they are linked with.
+# FILE=PATH of programs (or plugins) of the base root, and of the libraries they are linked with.
 programs() {
   local base=$1 p lib
   shift
-  for p; do
-    echo "$base$p=$p"
-    chroot "$base" ldd "$p" | grep -o '/[^ ]*' | while read -r lib; do echo "$(chroot "$base" readlink -f "$lib" | sed "s|^|$base|")=$lib"; done
-  done | sort -u
+  { for p; do echo "$base$p=$p"; done
+    chroot "$base" ldd "$@" | grep -v ':$' | grep -o '/[^ ]*' | sort -u | while read -r lib; do echo "$base$(chroot "$base" readlink -f "$lib")=$lib"; done; } | sort -u
 }
-# One program under many names.
+# One program under many names, and its plugins: a rule whose plugin lacks a library fails the whole table.
 iptables() {
-  local base=$1 so name
-  programs "$base" /usr/sbin/xtables-nft-multi
+  local base=$1 name plugins
+  plugins=("$base"/usr/lib/*/xtables/*.so)
+  programs "$base" /usr/sbin/xtables-nft-multi "${plugins[@]#"$base"}"
   for name in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do echo "$base/usr/sbin/xtables-nft-multi=/usr/sbin/$name"; done
-  for so in "$base"/usr/lib/*/xtables/*.so; do echo "$so=${so#"$base"}"; done
 }
 images() {
   local out=$1 base files

@@ -167,7 +167,7 @@ def test_adopt_changes_nothing(cluster):
     assert on("k1", "sh", "-c", "find /etc /usr /opt -xdev -type f -exec sha256sum {} + | sort") == before
     text = (WORK / "cluster.yaml").read_text()
     for part in ("run: static-pod", "image: registry.k8s.io/etcd:3.6.16-0", "proxyRun: daemonset", "managed: false", "manageDNS: false", "api.example.net", "profiling:",
-                 "maxPods: 77", "localBalancer: false"):
+                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443"):
         assert part in text, text
     assert slipway("check").returncode == 0
     for name in ("ca", "etcd/ca", "front-proxy-ca"):

@@ -72,12 +72,16 @@ def on(address, command):
 
 
 def destroy(*names):
-    """For good: the keeper is killed and all that the machine was is removed."""
+    """For good: the keeper is killed, and all that the machine was is removed once its last process is gone."""
     for name in names:
         os.kill(int((STATE / "machines" / name / "lock").read_text().split()[0]), signal.SIGKILL)
-    time.sleep(5)
     for name in names:
-        shutil.rmtree(STATE / "machines" / name)
+        for _ in range(120):
+            shutil.rmtree(STATE / "machines" / name, ignore_errors=True)
+            if not (STATE / "machines" / name).exists():
+                break
+            time.sleep(1)
+        assert not (STATE / "machines" / name).exists()
 
 
 def boot_id(address):
@@ -199,6 +203,7 @@ def test_lost_quorum(cluster):
     assert kubectl("create", "configmap", "last-write").returncode == 0
     time.sleep(3)  # in step
     destroy("control-1", "control-3")
+    time.sleep(10)  # the third sees it
     refused(7, "etcd has no quorum", "etcd", "snapshot")
     r = good("etcd", "recover")
     assert "was rebuilt from control-2, which wrote last at" in r.stdout, r.stdout

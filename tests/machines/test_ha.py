@@ -82,9 +82,11 @@ def numbers(m):
 
 def rejoined(m, node):
     """All that a control plane is: etcd, the API on its own address, the node."""
-    m.healthy()
-    status, answer = m.status()
-    assert status == 0 and [e["healthy"] for e in answer["etcd"]] == [True] * 3 and sum(e["leader"] for e in answer["etcd"]) == 1, answer
+    def well():
+        status, answer = m.status()
+        return status == 0 and [e["healthy"] for e in answer["etcd"]] == [True] * 3 and sum(e["leader"] for e in answer["etcd"]) == 1
+
+    until("all is well again", well)
     until(f"the API answers on {node}", lambda: "ok" == m.on(node, "curl -sk --max-time 10 https://127.0.0.1:6443/readyz", check=False).stdout)
     assert len(holders(m)) == 1, "one holds the virtual address, and only one"
 

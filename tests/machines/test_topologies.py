@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from harness import Machines
+from harness import Machines, until
 
 NETWORK = "10.123.0"
 HEAD = f"""\
@@ -42,7 +42,7 @@ def test_etcd_on_hosts_of_its_own():
         made(m, {"control-1", "worker-1"}, {"etcd-1", "etcd-2", "etcd-3"})
         assert m.on("etcd-1", "systemctl is-active etcd kubelet", check=False).stdout.split() == ["active", "inactive"]
         m.power("kill", "etcd-2")  # one of three may go
-        m.kubectl("create", "configmap", "after-one")
+        until("writes go on", lambda: m.kubectl("create", "configmap", "after-one", check=False).returncode == 0)
         assert "etcd on etcd-2: " in m.problems()
 
 
@@ -53,7 +53,7 @@ def test_five_control_planes():
         made(m, control | {"worker-1"}, control)
         for node in ("control-2", "control-4"):  # two of five may go
             m.power("kill", node)
-        m.kubectl("create", "configmap", "after-two")
+        until("writes go on", lambda: m.kubectl("create", "configmap", "after-two", check=False).returncode == 0)
         problems = m.problems()
         assert "node control-2: its machine is stopped" in problems and "etcd on control-4: " in problems
         m.slipway("up")

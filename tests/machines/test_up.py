@@ -92,8 +92,10 @@ def test_killed_in_the_middle(before):
     """kill -9 while the nodes are being applied: the next run says so and finishes."""
     proc = subprocess.Popen([SLIPWAY, "up"], cwd=WORK, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     for line in proc.stderr:
-        if "preflight: done" in line:
+        if "check: done" in line:  # of the machines that this run made: after the plan
             break
+    else:
+        raise AssertionError("it ended before it came to its nodes")
     time.sleep(1)
     proc.send_signal(signal.SIGKILL)
     proc.wait()
@@ -135,7 +137,10 @@ def test_a_second_run_changes_nothing(before):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
     assert r.stderr.count("apply: so already") == 2 and "going on" not in r.stderr, r.stderr
-    assert "control-1: machine: so already" in r.stderr and "verify: so already" in r.stderr
+    assert r.stderr.count("compare: done") == 2 and "plan: so already" in r.stderr and "verify: so already" in r.stderr, r.stderr
+    assert "plan for" not in r.stderr and "machine:" not in r.stderr, r.stderr
+    r = slipway("plan", "--exit-code")
+    assert r.returncode == 0 and r.stdout == "plan for up: nothing to do, 2 nodes are as the file says\n", r.stdout + r.stderr
 
 
 def test_verify_sees_a_broken_fabric(before):

@@ -70,7 +70,7 @@ static const struct {
         { "worker", 12, "  pools:\n    - {name: worker, count: 3, labels: {a: b}} # three\n",
                 "  pools:\n    - {name: worker, count: 12, labels: {a: b}} # three\n", NULL },
         { "worker", 0, "  pools:\n  - count:   2   # two\n    name: worker\n", "  pools:\n  - count:   0   # two\n    name: worker\n", "" },
-        { "ü", 1, "  pools: [{name: \"ü\", annotations: {x: \"ä☸\"}, count: 3}]\n", "  pools: [{name: \"ü\", annotations: {x: \"ä☸\"}, count: 1}]\n", NULL },
+        { "w", 1, "  pools: [{name: w, annotations: {x: \"ä☸\"}, count: 3}]\n", "  pools: [{name: w, annotations: {x: \"ä☸\"}, count: 1}]\n", NULL },
         /* the last one: only the count */
         { "worker-3", -1, "  pools:\n    - {name: worker, count: 3}\n", "  pools:\n    - {name: worker, count: 2}\n", "worker-1 worker-2" },
         /* one in the middle */

@@ -21,6 +21,7 @@ static struct etcd_peer peers[6];
 static const struct provider_ops makes = { .makes_machines = true };
 static struct cluster cluster;
 static struct site site;
+static struct arena arena;
 static struct step connected;
 static char dir[] = "/tmp/slipway-plan-XXXXXX";
 
@@ -32,6 +33,7 @@ static void member_set(struct member *m, size_t i, const char *name, const struc
         machines[i] = (struct machine){ .state = MACHINE_RUNNING };
         *m = (struct member){ .site = &site, .node = &nodes[i], .machine = &machines[i], .connect = &connected, .link = (struct link *)&connected };
         m->object = json_pack("{s:{s:{s:s}}}", "status", "nodeInfo", "kubeletVersion", "v1.36.3");
+        m->etcd_well = pool->roles & ROLE_ETCD;
         m->said = pool->roles & ROLE_ETCD ? json_pack("{s:{}}", "etcd") : json_object();
 }
 
@@ -50,9 +52,11 @@ static int setup(void **state)
         assert_non_null(mkdtemp(memcpy(dir, "/tmp/slipway-plan-XXXXXX", sizeof(dir))));
         cluster = (struct cluster){ .name = "demo", .nodes = nodes, .node_count = COUNT };
         assert_true(version_parse("1.36.3", &cluster.kubernetes));
+        cluster.kubernetes.text = "1.36.3";
         site = (struct site){
                 .cluster = &cluster, .members = members, .count = COUNT, .gone = gone, .peers = peers, .ops = &makes, .live = true, .api_up = true
         };
+        site.arena = &arena;
         site.identity.dir = dir;
         member_set(&members[0], 0, "c1", &control);
         member_set(&members[1], 1, "c2", &control);
@@ -72,6 +76,7 @@ static int teardown(void **state)
                 json_decref(m->said);
         }
         free(site.version);
+        arena_release(&arena);
         dir_remove(dir, &err);
         return 0;
 }
@@ -275,7 +280,7 @@ static void test_quorum(void **state)
         gone[0].answers = gone[1].answers = true;
         planned();
         /* but not while another two are dead */
-        members[0].link = members[1].link = NULL;
+        members[0].etcd_well = members[1].etcd_well = false;
         refused(EXIT_PREFLIGHT, "taking 2 of 5 etcd members away would leave 1 healthy of 3: etcd would lose its quorum");
         /* without etcd there is nothing to lose */
         site.live = false;
@@ -287,14 +292,14 @@ static void test_quorum_learner(void **state)
         peers_set(4);
         peers[3].learner = true;
         leaves("g1", &control, true);
-        members[0].link = NULL;
+        members[0].etcd_well = false;
         planned(); /* a learner has no vote */
 }
 
 static void test_worker_leaves(void **state)
 {
         leaves("a-worker-with-a-long-name", &worker, true);
-        members[0].link = members[1].link = NULL;
+        members[0].etcd_well = members[1].etcd_well = false;
         planned();
         assert_false(plan_empty(&site));
         shows("  a-worker-with-a-long-name  remove   drain it, take it out of the cluster, remove its machine\n  5 nodes are as the file says\n");
@@ -332,6 +337,7 @@ static void version(const char *now, const char *want)
         free(site.version);
         site.version = now ? xstrdup(now) : NULL;
         assert_true(version_parse(want, &cluster.kubernetes));
+        cluster.kubernetes.text = want;
 }
 
 static void test_versions(void **state)
