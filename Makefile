@@ -15,7 +15,7 @@ demo: build
 	@scripts/setup.sh test
 	@scripts/artifacts.sh
 	@mkdir -p build/demo && cp examples/demo.yaml build/demo/cluster.yaml
-	@$(DEMO) up
+	@$(DEMO) up --yes
 	@$(DEMO) kubeconfig > kubeconfig
 	@echo
 	@$(KUBECTL) --kubeconfig build/demo/kubeconfig get nodes
