@@ -172,7 +172,7 @@ static int check_strays(const struct site *s, struct error *err)
 
 /* ---- versions ---- */
 
-static int check_version(const struct site *s, struct error *err)
+int plan_check_version(const struct site *s, struct error *err)
 {
         struct version now, want = s->cluster->kubernetes;
         const char *text = s->version;
@@ -250,7 +250,7 @@ int plan_make(struct site *s, struct error *err)
                 r = check_leave(s, err);
         if (r == 0)
                 r = check_quorum(s, err);
-        return r == 0 ? check_version(s, err) : r;
+        return r == 0 ? plan_check_version(s, err) : r;
 }
 
 bool plan_empty(const struct site *s)

@@ -29,10 +29,11 @@ void up_steps(struct site *s)
         }
         if (s->cluster->network.fabric.kind == FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
                 step_after(s->plan, run_step(r, "manifests", NULL, step_manifests, s));
-        struct step *deprecated = run_step(r, "API use", NULL, step_deprecated, s);
+        struct step *deprecated = run_step(r, "versions", NULL, step_deprecated, s);
         step_after(observe, preflight);
         step_after(deprecated, observe);
         step_after(s->plan, deprecated);
+        step_after(s->artifacts, deprecated); /* nothing is fetched or built for a version that is refused */
 }
 
 /* ---- after it ---- */

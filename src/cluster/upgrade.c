@@ -74,6 +74,11 @@ void step_deprecated(struct step *step)
         struct site *s = step->arg;
         struct version now;
         const char *from = s->api_up ? s->version : NULL;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (plan_check_version(s, &err) < 0) {
+                step_done(step, &err);
+                return;
+        }
         if (!from || !version_parse(from, &now) || now.minor >= s->cluster->kubernetes.minor)
                 step_kept(step);
         else
