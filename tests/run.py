@@ -139,6 +139,7 @@ OWN_STAGE = {
     "reset": ["machines/test_reset.py"],
     "ssh-hosts": ["machines/test_ssh_hosts.py"],
     "joining": ["machines/test_kubeadm.py", "machines/test_fabric.py"],
+    "upgrade": ["machines/test_upgrade.py"],
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -146,6 +147,7 @@ STAGES = {
     "sanitizers": (sanitizers, ["unit"]),
     **{name: (clusters(*paths), ["unit", "upstream"]) for name, paths in OWN_STAGE.items()},
     "joining": (clusters(*OWN_STAGE["joining"]), ["unit", "upstream", "verbs", "kubernetes-1.35.4"]),
+    "upgrade": (clusters(*OWN_STAGE["upgrade"]), ["unit", "upstream", "kubernetes-1.35.4"]),
     "machines": (other_clusters, ["unit", "upstream"]),
     "judges": (judges, ["unit", "upstream"]),
     "verbs": (clusters("verbs"), ["unit", "upstream"]),
