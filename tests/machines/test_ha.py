@@ -163,7 +163,7 @@ def test_up_starts_a_machine_that_is_off(cluster):
     member = etcd_id(cluster, "control-2")
     cluster.power("kill", "control-2")
     r = cluster.slipway("up")
-    assert "control-2  start    start its machine, then mend what differs; its etcd comes back" in r.stderr, r.stderr
+    assert "control-2  start    start its machine, then mend what differs" in r.stderr, r.stderr
     assert "control-2: machine: the machine was off: started it" in r.stderr, r.stderr
     assert "4 nodes are as the file says" in r.stderr and "ha is up: 5 nodes" in r.stdout
     rejoined(cluster, "control-2")
