@@ -43,15 +43,15 @@ static void read_whole(const char *path, struct str *out)
                 str_truncate(out, 0);
 }
 
-/* KEY=value of /etc/os-release, with or without quotes. */
-static char *os_value(const struct str *text, const char *key)
+/* The value of a key at the beginning of a line ("KEY=value" of /etc/os-release, "key: value" of YAML), with or without quotes. NULL when it is not there. */
+static char *line_value(const struct str *text, const char *key, char sign)
 {
         size_t n = strlen(key);
         for (const char *p = str_text(text); p; p = strchr(p, '\n')) {
                 p += *p == '\n';
-                if (strncmp(p, key, n) || p[n] != '=')
+                if (strncmp(p, key, n) || p[n] != sign)
                         continue;
-                const char *v = p + n + 1;
+                const char *v = p + n + 1 + strspn(p + n + 1, " ");
                 char quote = *v == '"' || *v == '\'' ? *v++ : 0;
                 size_t len = strcspn(v, "\n");
                 if (quote && len && v[len - 1] == quote)
@@ -69,7 +69,7 @@ static void facts_os(struct agent *a, struct str *o)
         read_whole(path, &text);
         json_begin(o, "os", '{');
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                char *v CLEANUP(free_p) = os_value(&text, keys[i][1]);
+                char *v CLEANUP(free_p) = line_value(&text, keys[i][1], '=');
                 if (v)
                         json_text(o, keys[i][0], v);
         }
@@ -211,24 +211,6 @@ static void facts_leftovers(struct agent *a, struct str *o)
                 json_text(o, "cluster", a->record.cluster);
 }
 
-/* The value of a key at the beginning of a line, with or without quotes. NULL when it is not there. */
-static char *yaml_value(const struct str *text, const char *key)
-{
-        size_t n = strlen(key);
-        for (const char *p = str_text(text); p; p = strchr(p, '\n')) {
-                p += *p == '\n';
-                if (strncmp(p, key, n) || p[n] != ':')
-                        continue;
-                const char *v = p + n + 1 + strspn(p + n + 1, " ");
-                char quote = *v == '"' || *v == '\'' ? *v++ : 0;
-                size_t len = strcspn(v, "\n");
-                if (quote && len && v[len - 1] == quote)
-                        len--;
-                return xstrndup(v, len);
-        }
-        return NULL;
-}
-
 /* The value of a flag in a manifest's command: "    - --name=value". */
 static char *flag_value(const struct str *text, const char *flag)
 {
@@ -245,9 +227,9 @@ static void facts_etcd(struct agent *a, struct str *o)
         char *pod CLEANUP(free_p) = text.len ? NULL : agent_path(a, "/etc/kubernetes/manifests/etcd.yaml");
         if (pod)
                 read_whole(pod, &text);
-        char *dir CLEANUP(free_p) = pod ? flag_value(&text, "--data-dir=") : yaml_value(&text, "data-dir");
-        char *initial CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster=") : yaml_value(&text, "initial-cluster");
-        char *state CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster-state=") : yaml_value(&text, "initial-cluster-state");
+        char *dir CLEANUP(free_p) = pod ? flag_value(&text, "--data-dir=") : line_value(&text, "data-dir", ':');
+        char *initial CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster=") : line_value(&text, "initial-cluster", ':');
+        char *state CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster-state=") : line_value(&text, "initial-cluster-state", ':');
         if (pod && !state)
                 state = xstrdup("new");
         char *member CLEANUP(free_p) = dir ? xasprintf("%s%s/member/wal", a->root, dir) : NULL;

@@ -256,12 +256,8 @@ void step_compare(struct step *s)
                 return;
         }
         m->fate = FATE_CHANGE;
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                error_hint(&err, "run again: it goes on where it stopped");
-                step_done(s, &err);
+        if (member_cut(m, s))
                 return;
-        }
         m->comparing = true;
         m->user = s;
         link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 2);

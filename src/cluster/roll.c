@@ -273,24 +273,3 @@ void step_healthy(struct step *s)
         else
                 look(m);
 }
-
-/* ---- the Node object of one that left ---- */
-
-static void on_forgotten(const struct kube_reply *reply, void *arg)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        bool failed = reply->error && reply->status != 404;
-        if (failed)
-                error_set(&err, EIO, EXIT_STEP, "its Node cannot be deleted: %s", reply->error);
-        step_done(arg, failed ? &err : NULL);
-}
-
-void step_forget(struct step *s)
-{
-        struct member *m = s->arg;
-        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", m->node->name);
-        if (m->object && m->site->kube)
-                kube_request(m->site->kube, "DELETE", path, NULL, NULL, 0, on_forgotten, s);
-        else
-                step_kept(s);
-}

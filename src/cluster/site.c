@@ -59,6 +59,17 @@ struct member *site_member(struct site *s, const char *name)
         return NULL;
 }
 
+bool member_cut(const struct member *m, struct step *s)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (m->link)
+                return false;
+        error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+        error_hint(&err, "run again: it goes on where it stopped");
+        step_done(s, &err);
+        return true;
+}
+
 int member_leaves(struct member *m, struct error *err)
 {
         int r = m->issued ? 0 : identity_node(&m->site->identity, m->site->cluster, m->node, &m->leaves, err);

@@ -129,6 +129,8 @@ int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
 void site_tunnels_free(struct site *s);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
+/* Ends the step when the member's link is gone: true. */
+bool member_cut(const struct member *m, struct step *s);
 int member_leaves(struct member *m, struct error *err);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
 int member_render(struct member *m, struct error *err);

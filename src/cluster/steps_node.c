@@ -267,12 +267,8 @@ void step_apply(struct step *s)
                 step_kept(s);
                 return;
         }
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                error_hint(&err, "run again: it goes on where it stopped");
-                step_done(s, &err);
+        if (member_cut(m, s))
                 return;
-        }
         m->user = s;
         link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 0);
 }

@@ -147,7 +147,7 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
 {
         struct step *cordon = run_step(&s->run, "drain", m->node->name, step_cordon, m);
         struct step *leave = run_step(&s->run, "etcd leave", m->node->name, step_etcd_leave, m);
-        struct step *forget = run_step(&s->run, "forget", m->node->name, step_forget, m);
+        struct step *forget = run_step(&s->run, "forget", m->node->name, step_delete_node, m);
         bool hosts = !s->ops->makes_machines; /* which stay, without Kubernetes, where they still answer */
         struct step *destroy = run_step(&s->run, hosts ? "reset" : "machine", m->node->name,
                 !hosts       ? step_destroy
@@ -226,7 +226,7 @@ void step_plan(struct step *step)
         if (r == 0 && s->accepted)
                 r = s->accepted(s, &err);
         if (r < 0 && !err.message)
-                error_set(&err, -r, EXIT_OK, "nothing was changed");
+                error_set(&err, -r, EXIT_USAGE, "the plan was not approved: nothing was changed");
         if (r == 0 && !s->only_plan)
                 go(s);
         if (r == 0 && plan_empty(s))

@@ -91,15 +91,14 @@ static void step_stage(struct step *s)
 {
         struct member *m = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        int r = member_render(m, &err);
-        if (r == 0 && m->link) {
-                m->user = s;
-                link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 4);
+        if (member_cut(m, s))
+                return;
+        if (member_render(m, &err) < 0) {
+                step_done(s, &err);
                 return;
         }
-        if (r == 0)
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-        step_done(s, &err);
+        m->user = s;
+        link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 4);
 }
 
 static char *previous_path(const struct site *s) { return path_join(s->identity.dir, "previous.json"); }

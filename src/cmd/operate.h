@@ -25,9 +25,14 @@ int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct si
 int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err);
 /* Goes on with what is under way, if anything is; `rolled`: the phase it is in was rolled out just now. */
 int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct error *err);
-/* What `up` does, for a Cluster that was loaded already. `accepted` is called when the plan was approved (or is empty), before the first change; NULL: nothing. */
-int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
-        struct error *err);
+/* What `up` does, for a Cluster that was loaded already. */
+struct up_call {
+        const char *verb;
+        int (*accepted)(struct site *s, struct error *err); /* the plan was approved, or is empty; before the first change. NULL: nothing */
+        void *arg;
+        bool force, allow_down; /* as in struct site */
+};
+int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a, struct cluster *c, struct error *err);
 
 /* `down` where the provider makes no machines: reset of all hosts. RESET_NOT_HOSTS: it makes them. */
 #define RESET_NOT_HOSTS 1000

@@ -1,106 +1,10 @@
-/* scale and remove-node: edits of the file, then what `up` does. The file is written when the plan was approved and before the first change, so a run that is
- * killed goes on with `up`, and one that is refused has changed nothing. */
+/* scale and remove-node: edits of the file, then what `up` does. */
 #include <limits.h>
-#include <sys/stat.h>
 
-#include "base/file.h"
-#include "cmd/operate.h"
+#include "cmd/edited.h"
 #include "config/edit.h"
 
 #define COUNT_MAX 10000 /* as the schema has it */
-
-struct text { /* of a file that is changed */
-        struct tree_file now;
-        const char *before;
-        size_t before_len;
-};
-
-struct edit {
-        const struct options *o;
-        struct arena *arena;
-        const char *const *files;
-        size_t file_count;
-        struct text *texts; /* one a file of -f, at most */
-        size_t count;
-};
-
-static const char *const usual[] = { "cluster.yaml" };
-
-static void edit_begin(struct edit *e, const struct options *o, struct arena *a)
-{
-        *e = (struct edit){ .o = o, .arena = a, .files = o->files.n ? o->files.v : usual, .file_count = o->files.n ? o->files.n : 1 };
-        e->texts = arena_array(a, struct text, e->file_count);
-}
-
-/* The file as it is after the edits so far. */
-static int edit_load(const struct edit *e, bool loose, struct cluster **out, struct problems *p, struct error *err)
-{
-        struct tree_file *instead = arena_array(e->arena, struct tree_file, e->file_count);
-        for (size_t i = 0; i < e->count; i++)
-                instead[i] = e->texts[i].now;
-        return cluster_load_instead(e->arena, e->files, e->file_count, instead, e->count, loose, out, p, err);
-}
-
-static void edit_keep(struct edit *e, const struct tree_file *file, struct str *text)
-{
-        struct text *t = NULL;
-        for (size_t i = 0; i < e->count; i++)
-                if (streq(e->texts[i].now.name, file->name))
-                        t = &e->texts[i];
-        if (!t) {
-                t = &e->texts[e->count++];
-                *t = (struct text){ .now = *file, .before = file->text, .before_len = file->len };
-        }
-        t->now.len = text->len;
-        t->now.text = arena_strndup(e->arena, str_text(text), text->len);
-}
-
-/* ---- written ---- */
-
-static int write_text(const struct text *t, struct error *err)
-{
-        static const char mark[] = "\xef\xbb\xbf";
-        struct str there CLEANUP(str_release) = { 0 };
-        struct stat st;
-        char *real CLEANUP(free_p) = realpath(t->now.name, NULL); /* a link stays one */
-        if (!real || stat(real, &st) < 0)
-                return error_set(err, errno, EXIT_CONFIG, "%s: %s", t->now.name, strerror(errno));
-        int r = file_read(real, TREE_MAX_FILE, &there, err);
-        if (r < 0)
-                return r;
-        size_t skip = there.len >= 3 && memcmp(there.data, mark, 3) == 0 ? 3 : 0;
-        if (there.len - skip != t->before_len || memcmp(str_text(&there) + skip, t->before, t->before_len)) {
-                error_set(err, EAGAIN, EXIT_CONFIG, "%s was changed by somebody else meanwhile", t->now.name);
-                return error_hint(err, "run it again; nothing was changed");
-        }
-        str_truncate(&there, skip);
-        str_addn(&there, t->now.text, t->now.len);
-        r = file_write(real, str_text(&there), there.len, st.st_mode & 07777, FILE_SYNC, NULL, err);
-        if (r == 0 && lchown(real, st.st_uid, st.st_gid) < 0 && geteuid() == 0)
-                r = error_set(err, errno, EXIT_INTERNAL, "%s cannot be given back to its owner: %s", real, strerror(errno));
-        return r;
-}
-
-/* The plan was approved. */
-static int accepted(struct site *s, struct error *err)
-{
-        const struct edit *e = s->accepted_arg;
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < e->count; i++)
-                r = write_text(&e->texts[i], err);
-        return r;
-}
-
-static int refused(const struct problems *p, struct error *err)
-{
-        const struct problem *one = p->first;
-        while (one && one->warning)
-                one = one->next;
-        error_release(err);
-        *err = (struct error){ 0 };
-        error_set(err, EINVAL, EXIT_CONFIG, "%s", one ? one->message : "the file would not be valid any more");
-        return one && one->hint ? error_hint(err, "%s; nothing was changed", one->hint) : error_hint(err, "nothing was changed");
-}
 
 /* What the file says now must be what was meant, and no more: `kept` nodes of before, `fresh` new ones. */
 static int check_meant(const struct cluster *before, const struct cluster *after, size_t kept, size_t fresh, struct error *err)
@@ -143,19 +47,9 @@ static int finish(struct edit *e, const char *verb, const struct cluster *before
         problems = (struct problems){ .arena = e->arena };
         r = edit_load(e, false, &c, &problems, err);
         if (r < 0)
-                return refused(&problems, err);
+                return edit_refused(&problems, err);
         r = check_meant(before, c, kept, fresh, err);
-        return r < 0 ? r : cmd_up_cluster(e->o, verb, e->arena, c, accepted, e, err);
-}
-
-/* The file as it is on disk, with everything in order: what is changed must have been right before. */
-static int load_before(struct edit *e, struct cluster **out, struct error *err)
-{
-        if (strings_contain(&e->o->files, "-")) {
-                error_set(err, EINVAL, EXIT_USAGE, "the cluster's file is standard input, which cannot be written");
-                return error_hint(err, "name a file with -f");
-        }
-        return cmd_load(e->o, e->arena, out, err);
+        return r < 0 ? r : cmd_up_cluster(e->o, &(struct up_call){ .verb = verb, .accepted = edit_accepted, .arg = e }, e->arena, c, err);
 }
 
 /* ---- scale ---- */
@@ -224,7 +118,7 @@ int cmd_scale(const struct options *o, struct error *err)
         for (size_t i = 0; i < o->args.n; i++)
                 if (parse_scale(&a, o->args.v[i], &names[i], &counts[i], err) < 0)
                         return -err->code;
-        int r = load_before(&e, &c, err);
+        int r = edit_before(&e, &c, err);
         size_t kept = r == 0 ? c->node_count : 0, fresh = 0;
         for (size_t i = 0; r == 0 && i < o->args.n; i++) {
                 const struct pool *pool = find_pool(c, names[i], err);
@@ -277,7 +171,7 @@ int cmd_remove_node(const struct options *o, struct error *err)
         struct cluster *c;
         size_t removed = 0;
         edit_begin(&e, o, &a);
-        int r = load_before(&e, &c, err);
+        int r = edit_before(&e, &c, err);
         for (size_t i = 0; r == 0 && i < o->args.n; i++)
                 r = cluster_node(c, o->args.v[i]) ? 0 : no_node(c, o->args.v[i], err);
         /* from the last to the first, so that the numbers at a pool's end need not be kept out */

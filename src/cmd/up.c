@@ -28,20 +28,20 @@ static void say_use(const struct site *s)
 
 /* One operation from the Cluster to its end; `after` is what a success still needs. */
 struct job {
-        const char *verb;
+        struct up_call call;
         void (*steps)(struct site *);
         int (*after)(const struct options *, struct site *, struct error *);
-        int (*accepted)(struct site *, struct error *);
-        void *arg;
 };
 
 static int run_cluster(const struct options *o, const struct job *op, struct arena *a, struct cluster *c, struct error *err)
 {
         struct event_base *base CLEANUP(base_free) = event_base_new();
         struct site s = { .identity.lock = -1 };
-        int r = site_open(&s, base, a, c, state_of(o), op->verb, err);
-        s.accepted = op->accepted;
-        s.accepted_arg = op->arg;
+        int r = site_open(&s, base, a, c, state_of(o), op->call.verb, err);
+        s.accepted = op->call.accepted;
+        s.accepted_arg = op->call.arg;
+        s.force = op->call.force;
+        s.allow_down = op->call.allow_down;
         if (r == 0 && op->steps == up_steps)
                 r = restore_unfinished(&s, err);
         if (r == 0)
@@ -76,21 +76,20 @@ static int after_down(const struct options *o, struct site *s, struct error *err
 /* A rotation that was stopped goes on. */
 int cmd_up(const struct options *o, struct error *err)
 {
-        int r = run_verb(o, &(struct job){ "up", up_steps, after_up, NULL, NULL }, err);
+        int r = run_verb(o, &(struct job){ { .verb = "up" }, up_steps, after_up }, err);
         return r < 0 ? r : cmd_rotation(o, "up", true, err);
 }
 
-int cmd_up_cluster(const struct options *o, const char *verb, struct arena *a, struct cluster *c, int (*accepted)(struct site *, struct error *), void *arg,
-        struct error *err)
+int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a, struct cluster *c, struct error *err)
 {
-        return run_cluster(o, &(struct job){ verb, up_steps, after_up, accepted, arg }, a, c, err);
+        return run_cluster(o, &(struct job){ *call, up_steps, after_up }, a, c, err);
 }
 
 /* Hosts you have are not taken away: Kubernetes is taken off them. */
 int cmd_down(const struct options *o, struct error *err)
 {
         int r = cmd_reset_hosts(o, err);
-        return r == RESET_NOT_HOSTS ? run_verb(o, &(struct job){ "down", down_steps, after_down, NULL, NULL }, err) : r;
+        return r == RESET_NOT_HOSTS ? run_verb(o, &(struct job){ { .verb = "down" }, down_steps, after_down }, err) : r;
 }
 
 /* ---- plan ---- */

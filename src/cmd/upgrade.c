@@ -3,8 +3,8 @@
 
 #include "artifact/catalogue.h"
 #include "cluster/upgrade.h"
-#include "cmd/operate.h"
-#include "config/rewrite.h"
+#include "cmd/edited.h"
+#include "config/edit.h"
 
 static void base_free(struct event_base **b)
 {
@@ -18,53 +18,44 @@ static int parse(const char *text, struct arena *a, struct version *out, struct 
         text += *text == 'v';
         if (!version_parse(text, out)) {
                 error_set(err, EINVAL, EXIT_USAGE, "'%s' is not a version of Kubernetes", text);
-                return error_hint(err, "write it as 1.36.3");
+                return error_hint(err, "write it as 1.36.3; nothing was changed");
         }
         if (!catalogue_for(a, out, &known)) {
                 error_set(err, EINVAL, EXIT_USAGE, "slipway does not know Kubernetes %u.%u", out->major, out->minor);
-                return error_hint(err, "slipway help upgrade lists what it knows; nothing was changed");
+                return error_hint(err, "it knows %s; nothing was changed", catalogue_minors());
         }
         out->text = arena_strdup(a, text);
         return 0;
 }
 
-/* The file says the new version before anything changes, so that a run that is killed is gone on with by any `up`; it says the old one again when nothing was. */
-static int run(const struct options *o, struct arena *a, struct cluster *c, const struct version *to, const char *verb, bool down, struct error *err)
+/* The file as it will be is checked whole: what the cluster is told may not be known to the new version. */
+static int run(const struct options *o, struct arena *a, const struct version *to, const char *verb, bool down, struct error *err)
 {
-        struct event_base *base CLEANUP(base_free) = event_base_new();
-        struct site s = { .identity.lock = -1 };
-        const struct tree *value = tree_get(c->src, "kubernetes");
-        char *before CLEANUP(free_p) = NULL;
-        struct error undo CLEANUP(error_release) = { 0 };
-        if (!value)
-                return error_set(err, EINVAL, EXIT_CONFIG, "the file does not say which version of Kubernetes it wants");
-        int r = site_open(&s, base, a, c, operate_state(o), verb, err);
-        if (r == 0 && !streq(c->kubernetes.text, to->text))
-                r = rewrite_scalar(value, to->text, &before, err);
-        if (r == 0) {
-                c->kubernetes = *to;
-                s.force = o->force;
-                s.allow_down = down;
-                r = cmd_operate(o, &s, up_steps, err);
-                bool untouched = !s.plan || s.plan->state == STEP_FAILED || s.plan->state == STEP_SKIPPED || s.plan->state == STEP_WAITING;
-                if (r < 0 && untouched && before && rewrite_undo(value, before, &undo) < 0)
-                        fprintf(stderr, "the file still says kubernetes: %s, and could not be put back: %s\n", to->text, undo.message);
+        struct edit e;
+        struct cluster *c;
+        struct problems problems = { .arena = a };
+        struct str text CLEANUP(str_release) = { 0 };
+        const struct tree_file *file;
+        edit_begin(&e, o, a);
+        int r = edit_before(&e, &c, err);
+        if (r == 0 && !streq(c->kubernetes.text, to->text)) {
+                r = edit_version(c, to->text, &file, &text, err);
+                if (r < 0)
+                        return r;
+                edit_keep(&e, file, &text);
+                if (edit_load(&e, false, &c, &problems, err) < 0)
+                        return edit_refused(&problems, err);
         }
-        if (r == 0 && !(o->output && streq(o->output, "json")))
-                printf("%s runs Kubernetes %s on %zu nodes.\n", c->name, to->text, s.count);
-        site_release(&s);
-        return r;
+        struct up_call call = { .verb = verb, .accepted = edit_accepted, .arg = &e, .force = o->force, .allow_down = down };
+        return r < 0 ? r : cmd_up_cluster(o, &call, a, c, err);
 }
 
 int cmd_upgrade(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        struct cluster *c;
         struct version to;
         int r = parse(o->args.v[0], &a, &to, err);
-        if (r == 0)
-                r = cmd_load(o, &a, &c, err);
-        return r < 0 ? r : run(o, &a, c, &to, "upgrade", false, err);
+        return r < 0 ? r : run(o, &a, &to, "upgrade", false, err);
 }
 
 /* ---- rollback ---- */
@@ -107,5 +98,5 @@ int cmd_rollback(const struct options *o, struct error *err)
         if (r == 0 && !o->force && to.minor != c->kubernetes.minor)
                 r = storage_same(&s, snapshot, err);
         site_release(&s);
-        return r < 0 ? r : run(o, &a, c, &to, "rollback", true, err);
+        return r < 0 ? r : run(o, &a, &to, "rollback", true, err);
 }

@@ -53,7 +53,18 @@ static void add_line(struct str *out, const struct tree_file *f, size_t at, uint
         text_splice(out, before, 0, str_text(&line));
 }
 
-/* ---- counts ---- */
+/* ---- values ---- */
+
+int edit_version(const struct cluster *c, const char *version, const struct tree_file **file, struct str *out, struct error *err)
+{
+        const struct tree *t = tree_get(c->src, "kubernetes");
+        struct tree_extent at;
+        if (!t || t->kind != TREE_SCALAR || !tree_extent(t, &at))
+                return by_hand(t ? t : c->src, err);
+        begin(t, file, out);
+        text_splice(out, at.start, at.end - at.start, version);
+        return 0;
+}
 
 int edit_count(const struct pool *pool, long count, const struct tree_file **file, struct str *out, struct error *err)
 {

@@ -62,7 +62,7 @@ def text(m):
 def test_refused(cluster, version, word):
     before = text(cluster)
     r = cluster.slipway("upgrade", version, "--yes", ok=None)
-    assert r.returncode and word in r.stderr and "nothing was changed" in r.stderr + "nothing was changed" * ("is not a version" in word), r.stderr
+    assert r.returncode and word in r.stderr and "nothing was changed" in r.stderr, r.stderr
     assert text(cluster) == before and set(versions(cluster).values()) == {f"v{OLD}"}
 
 
