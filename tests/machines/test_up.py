@@ -67,7 +67,7 @@ def ids():
 def computer():
     """What a run could leave behind: links, mounts, cgroups, processes of machines. Other tests' machines come and go meanwhile."""
     def ours(text):
-        return str(WORK) in text or any(i in text for i in ids())
+        return f"{WORK}/" in text or any(i in text for i in ids())
 
     cgroups = sorted(str(p) for p in Path("/sys/fs/cgroup").rglob("*slipway*") if p.is_dir() and ours(p.name))
     keepers = subprocess.run(["pgrep", "-fa", "machine-keeper|systemd-nspawn"], capture_output=True, text=True).stdout.splitlines()
