@@ -121,7 +121,8 @@ static const struct file_row files[] = {
         { ON_ETCD, CLASS_IMMUTABLE, 0644, UNITS "etcd.service", "etcd.service", .units = "etcd.service" },
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_IMMUTABLE, 0644, UNITS "kube-proxy.service", "kube-proxy.service", .units = "kube-proxy.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
-        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/cni/net.d/10-flannel.conflist", "10-flannel.conflist" },
+        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
+        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
         { ON_KUBE | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
 
@@ -132,6 +133,7 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO | WITH_REGISTRY_AUTH, CLASS_SECRET, 0600, "/etc/crio/auth.json", "crio-auth.json" },
         { ON_ETCD, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .make = etcd_config },
         { ON_KUBE | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
+        { ON_KUBE | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, "/etc/slipway/hold.lua", "hold.lua", .units = "slipway-haproxy.service" },
         { ON_KUBE | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf", .units = "slipway-keepalived.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf" },

@@ -36,7 +36,7 @@ static void test_roles(void **state)
                 { "/etc/slipway/haproxy.cfg", true, false, true },
                 { "/etc/slipway/keepalived.conf", true, false, false },
                 { "/etc/containerd/config.toml", true, false, true },
-                { "/etc/cni/net.d/10-flannel.conflist", true, false, true },
+                { "/etc/kube-flannel/cni-conf.json", true, false, true },
         };
         struct fixture f;
         fixture_init(&f, "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {ssh: {user: root}}\n "

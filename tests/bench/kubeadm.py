@@ -1,0 +1,491 @@
+#!/usr/bin/env python3
+"""Booted machines to a usable cluster: `slipway up` beside a script of `kubeadm init` and joins, on the same machines, in one run.
+
+    tests/bench/run.py kubeadm              1+2 and 3+2, into docs/benchmarks.md
+    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|floor] [--keep] [--dry]
+
+What lies on the machines before the clock starts is the same for both: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
+from the distribution. It comes from a first `slipway up`; then everything of the cluster is wiped (files, etcd's data, pods, links, rules), and again between
+two measurements. kubeadm also finds the units and settings of flanneld, kube-proxy and keepalived, of which slipway has to bring its own.
+
+Usable, seen from outside by one probe for all: every node Ready, the fabric's subnet file on every node, and a pod on every worker that got the address of
+a service from the cluster's name server through its service IP.
+"""
+import argparse
+import base64
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import yaml
+
+import page
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
+CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
+WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-bench-kubeadm"
+NETWORK = os.environ.get("SLIPWAY_BENCH_NETWORK", "10.118.0")  # a /24
+KUBERNETES, ETCD = "1.36.3", "3.6.16"
+RESOLVE = "bench.invalid/resolve:1"
+TOKEN, CERT_KEY = "abcdef.0123456789abcdef", "ab" * 32
+LIMIT = 900  # seconds; far more than anything takes
+WANTED = {"1+2": 0.40, "3+2": 0.35}
+
+
+# ---- machines ----
+
+class Machines:
+    """The machines of one shape, and the cluster.yaml that makes them."""
+
+    def __init__(self, shape):
+        self.controls, self.workers = (int(n) for n in shape.split("+"))
+        self.shape, self.vip = shape, f"{NETWORK}.250" if self.controls > 1 else None
+        self.dir = WORK / shape
+        self.name = "bench" + shape.replace("+", "-")
+        self.dir.mkdir(parents=True, exist_ok=True)
+        api = f"  api: {{vip: {self.vip}}}\n" if self.vip else ""
+        (self.dir / "cluster.yaml").write_text(
+            f"apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {self.name}}}\nspec:\n  kubernetes: {KUBERNETES}\n"
+            f"  provider: {{local: {{network: {NETWORK}.0/24}}}}\n{api}  pools:\n"
+            f"    - {{name: control, roles: [control-plane, etcd], count: {self.controls}}}\n    - {{name: worker, count: {self.workers}}}\n")
+        self.control = [f"control-{i + 1}" for i in range(self.controls)]
+        self.worker = [f"worker-{i + 1}" for i in range(self.workers)]
+        self.all = self.control + self.worker
+        self.address = {}
+
+    def slipway(self, *args, check=True):
+        r = subprocess.run([SLIPWAY, *args], cwd=self.dir, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if check and r.returncode:
+            sys.exit(f"bench: slipway {' '.join(args)} failed:\n{r.stderr[-4000:]}")
+        return r
+
+    def run(self, node, script, given=None, check=True):
+        """A shell script on a node."""
+        state = self.dir / ".slipway" / self.name
+        ssh = ["ssh", "-i", state / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={state / 'known_hosts'}", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR",
+               f"root@{self.address[node]}", "bash", "-c", "'" + script.replace("'", "'\\''") + "'"]
+        r = subprocess.run([str(s) for s in ssh], input=given, capture_output=True)
+        if check and r.returncode:
+            raise RuntimeError(f"{node}: {script.strip().splitlines()[0][:60]}...: {r.stdout.decode()[-1500:]}{r.stderr.decode()[-1500:]}")
+        return r.stdout.decode()
+
+    def each(self, script, nodes=None, given=None):
+        with ThreadPoolExecutor(8) as pool:
+            return dict(zip(nodes or self.all, pool.map(lambda n: self.run(n, script, given), nodes or self.all)))
+
+    def find(self):
+        """Addresses and, on this computer, the root of every machine."""
+        self.root = {}
+        for node in self.all:
+            directory = self.dir / ".slipway" / self.name / "machines" / node
+            pid = next(int(re.match(r"(\d+) \d+\n?$", p.read_text())[1]) for p in directory.iterdir()
+                       if p.is_file() and p.stat().st_size < 40 and re.match(r"\d+ \d+\n?$", p.read_text(errors="replace")))
+            for _ in range(2):  # the keeper, systemd-nspawn, the machine's init
+                pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+            self.root[node] = Path(f"/proc/{pid}/root")
+        for node in self.all:
+            self.address[node] = next(p.split("/")[0] for p in subprocess.run(
+                ["nsenter", "-t", self.root[node].parent.name, "-n", "ip", "-br", "-4", "address"], capture_output=True, text=True, check=True).stdout.split()
+                if p.startswith(NETWORK + "."))
+
+
+# ---- what lies there beforehand ----
+
+SAVE = """
+mkdir -p /root/bench && cd /root/bench
+cp -r /etc/kube-flannel /var/lib/kube-proxy/config.conf /var/lib/kubelet/config.yaml /etc/systemd/system/kube-proxy.service .
+cp /var/lib/kube-proxy/flags.env . 2>/dev/null
+cp /etc/slipway/keepalived.conf /etc/systemd/system/slipway-keepalived.service . 2>/dev/null
+sed -n 's/^ExecStart=//p' /etc/systemd/system/flanneld.service >flanneld.command
+cp /etc/cni/net.d/10-flannel.conflist . 2>/dev/null || cp /etc/kube-flannel/cni-conf.json 10-flannel.conflist
+true
+"""
+
+# Everything but programs, images, containerd and the kubelet's unit.
+WIPE = """
+systemctl stop kubelet kube-proxy flanneld slipway-haproxy slipway-keepalived etcd 2>/dev/null
+for i in 1 2 3; do
+  ctr -n k8s.io tasks ls -q | xargs -r -n1 ctr -n k8s.io tasks kill -s SIGKILL 2>/dev/null
+  sleep 0.3
+  ctr -n k8s.io tasks ls -q | xargs -r -n1 ctr -n k8s.io tasks rm -f >/dev/null 2>&1
+  ctr -n k8s.io containers ls -q | xargs -r ctr -n k8s.io containers rm >/dev/null 2>&1
+done
+systemctl stop containerd
+grep -oE ' /(var/lib/kubelet|run/containerd|run/netns)/[^ ]+' /proc/self/mounts | tac | xargs -r umount -l 2>/dev/null
+rm -rf /etc/kubernetes /etc/etcd /etc/kube-flannel /etc/slipway /etc/cni/net.d/* /run/flannel /run/netns/* /var/lib/kubelet/* /var/lib/etcd/* /var/lib/kube-proxy /var/log/pods/* \
+  /var/log/containers/* /var/lib/cni /run/containerd/io.containerd.runtime.v2.task /run/containerd/io.containerd.grpc.v1.cri /var/lib/containerd/io.containerd.grpc.v1.cri \
+  /root/.kube /opt/slipway
+systemctl disable kubelet kube-proxy flanneld slipway-haproxy slipway-keepalived etcd 2>/dev/null
+rm -f /etc/systemd/system/{etcd,flanneld,kube-proxy,slipway-haproxy,slipway-keepalived}.service
+systemctl daemon-reload
+systemctl reset-failed 2>/dev/null
+for l in flannel.1 cni0 $(ls /sys/class/net | grep ^veth); do ip link delete $l 2>/dev/null; done
+for t in filter nat mangle; do iptables -t $t -F; iptables -t $t -X; done 2>/dev/null
+conntrack -F 2>/dev/null
+systemctl start containerd
+[ -z "$(ctr -n k8s.io containers ls -q)" ]
+"""
+
+# For kubeadm: units and settings that need no authority; started when the node has joined.
+PLACE = """
+cd /root/bench
+mkdir -p /etc/kube-flannel /var/lib/kube-proxy /etc/cni/net.d /etc/kubernetes /etc/slipway
+cp -r kube-flannel/* /etc/kube-flannel/ && cp config.conf flags.env /var/lib/kube-proxy/ 2>/dev/null
+cp kube-proxy.service /etc/systemd/system/
+printf '[Service]\\nEnvironmentFile=/etc/kube-flannel/flanneld.env\\nExecStart=%s\\nRestart=always\\nRestartSec=1\\n' "$(cat flanneld.command)" >/etc/systemd/system/flanneld.service
+[ ! -e keepalived.conf ] || { cp keepalived.conf /etc/slipway/; chmod 600 /etc/slipway/keepalived.conf; cp slipway-keepalived.service /etc/systemd/system/; }
+systemctl daemon-reload
+[ ! -e keepalived.conf ] || systemctl start slipway-keepalived
+"""
+
+
+def prepare(m):
+    """Machines that hold all programs and images, from a first up, and what only kubeadm and the probe need."""
+    m.slipway("up")
+    m.find()
+    m.each(SAVE)
+    with tempfile.TemporaryDirectory() as tmp:
+        image = ROOT / "tests" / "machines" / "image.sh"
+        subprocess.run(["musl-gcc", "-O2", "-static", "-o", f"{tmp}/resolve", HERE / "resolve.c"], check=True)
+        subprocess.run([image, RESOLVE, f"{tmp}/resolve.tar", f"{tmp}/resolve=/resolve"], check=True)
+        subprocess.run([image, f"registry.k8s.io/etcd:{ETCD}-0", f"{tmp}/etcd.tar", f"{CACHE}/artifacts/etcd-{ETCD}/etcd=/usr/local/bin/etcd"], check=True)
+        put = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
+        m.each(put, given=Path(f"{tmp}/resolve.tar").read_bytes())
+        m.each(put, m.control, Path(f"{tmp}/etcd.tar").read_bytes())
+        m.each("cat >/usr/local/bin/kubeadm && chmod 755 /usr/local/bin/kubeadm", m.worker, (CACHE / "artifacts" / f"kubernetes-{KUBERNETES}" / "kubeadm").read_bytes())
+
+
+# ---- the probe ----
+
+class Api:
+    """One connection to an API server, kept open."""
+
+    def __init__(self, kubeconfig, address):
+        conf = yaml.safe_load(kubeconfig)
+        user, cluster = conf["users"][0]["user"], conf["clusters"][0]["cluster"]
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.tls.check_hostname = False
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(base64.b64decode(user["client-certificate-data"]) + b"\n" + base64.b64decode(user["client-key-data"]))
+            f.flush()
+            self.tls.load_cert_chain(f.name)
+        self.address, self.connection = address, None
+
+    def call(self, method, path, body=None):
+        """(status, object); (0, None) when nobody answers."""
+        try:
+            if not self.connection:
+                self.connection = http.client.HTTPSConnection(self.address, 6443, context=self.tls, timeout=5)
+            self.connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+            reply = self.connection.getresponse()
+            text = reply.read()
+            return reply.status, json.loads(text) if text[:1] == b"{" else text
+        except (OSError, http.client.HTTPException, ValueError):
+            self.connection = None
+            return 0, None
+
+
+def pod(node):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": node, "namespace": "default"},
+            "spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+                     "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0,
+                     "containers": [{"name": "resolve", "image": RESOLVE, "imagePullPolicy": "Never", "args": ["kubernetes.default.svc.cluster.local"]}]}}
+
+
+class Probe(threading.Thread):
+    """Looks every 100 ms and writes down when each thing was first so, in seconds since `start`."""
+
+    def __init__(self, m, nodes, where, kubeconfig):
+        super().__init__(daemon=True)
+        self.m, self.nodes, self.where, self.kubeconfig = m, nodes, where, kubeconfig
+        self.seen, self.api, self.over = {}, None, False
+        self.start_time = time.monotonic()
+        self.start()
+
+    def mark(self, what):
+        self.seen.setdefault(what, time.monotonic() - self.start_time)
+
+    def listens(self, node, port):
+        with socket.socket() as s:
+            s.settimeout(0.05)
+            return s.connect_ex((self.m.address[node], port)) == 0
+
+    def all_listen(self, what, nodes, port):
+        if what not in self.seen and all(self.listens(n, port) for n in nodes):
+            self.mark(what)
+
+    def look_from_outside(self):
+        self.all_listen("etcd listens", [n for n in self.nodes if n in self.m.control][:1], 2379)
+        self.all_listen("API server listens", [n for n in self.nodes if n in self.m.control][:1], 6443)
+        self.all_listen("kubelet on every node", self.nodes, 10250)
+        if "fabric" not in self.seen and all((self.m.root[n] / "run/flannel/subnet.env").exists() for n in self.nodes):
+            self.mark("fabric")
+
+    def look_at_nodes(self):
+        status, nodes = self.api.call("GET", "/api/v1/nodes?resourceVersion=0")
+        if status != 200:
+            return
+        names = {n["metadata"]["name"]: n for n in nodes["items"]}
+        if not set(self.nodes) <= set(names):
+            return
+        self.mark("registered")
+        if all(any(c["type"] == "Ready" and c["status"] == "True" for c in names[n]["status"].get("conditions", [])) for n in self.nodes):
+            self.mark("Ready")
+
+    def look_at_pods(self):
+        for n in self.where:
+            if f"pod {n}" not in self.seen and self.api.call("POST", "/api/v1/namespaces/default/pods", pod(n))[0] in (201, 409):
+                self.mark(f"pod {n}")
+            log = next((self.m.root[n] / "var/log/pods").glob(f"default_{n}_*/resolve/0.log"), None)
+            if f"resolved {n}" not in self.seen and log and "resolved" in log.read_text():
+                self.mark(f"resolved {n}")
+        if all(f"resolved {n}" in self.seen for n in self.where):
+            self.mark("name resolved")
+
+    def look(self):
+        self.look_from_outside()
+        if not self.api:
+            text = self.kubeconfig()
+            self.api = text and Api(text, self.m.address["control-1"])
+            if not self.api:
+                return
+        if "API ready" not in self.seen:
+            if self.api.call("GET", "/readyz")[0] != 200:
+                return
+            self.mark("API ready")
+        if "Ready" not in self.seen:
+            self.look_at_nodes()
+        if "name resolved" not in self.seen:
+            self.look_at_pods()
+        if all(k in self.seen for k in ("Ready", "fabric", "name resolved")):
+            self.mark("usable")
+
+    def run(self):
+        while "usable" not in self.seen and not self.over and time.monotonic() - self.start_time < LIMIT:
+            begun = time.monotonic()
+            self.look()
+            time.sleep(max(0.02, 0.1 - (time.monotonic() - begun)))
+
+    def result(self):
+        self.join(LIMIT)
+        self.over = True
+        if "usable" not in self.seen:
+            sys.exit(f"bench: not usable after {LIMIT} s; seen: {self.seen}")
+        return {k: v for k, v in self.seen.items() if " control-" not in k and " worker-" not in k}
+
+
+def cpu(m):
+    """CPU seconds of all machines so far, where the kernel counts them."""
+    total = 0
+    for node in m.all:
+        mine = next((line.split(":")[2] for line in (m.root[node].parent / "cgroup").read_text().splitlines() if "cpuacct" in line), None)
+        if mine is None:
+            return None
+        total += sum(int(p.read_text()) for p in Path("/sys/fs/cgroup").glob(f"cpu*acct{mine.removesuffix('/init.scope')}/cpuacct.usage"))
+    return total / 1e9
+
+
+# ---- the two ways ----
+
+def by_slipway(m):
+    kubeconfig = m.slipway("kubeconfig").stdout
+    probe = Probe(m, m.all, m.worker, lambda: kubeconfig)
+    m.slipway("up")
+    ended = time.monotonic() - probe.start_time
+    return {**probe.result(), "up ended": ended}
+
+
+def documents():
+    """CoreDNS and the fabric's rights, from the texts that slipway itself applies."""
+    dns = (ROOT / "src/addon/templates/coredns.yaml").read_text()
+    values = {"domain": "cluster.local", "upstream": "/etc/resolv.conf", "replicas": "2", "dns": "10.96.0.10", "familyPolicy": "SingleStack",
+              "image": "IMAGE"}
+    dns = re.sub(r"\{\{#dnsAll\}\}\n(.*?)\{\{/dnsAll\}\}\n", lambda b: b[1].replace("{{.}}", values["dns"]), dns, flags=re.S)
+    dns = re.sub(r"\{\{\{?(\w+)\}?\}\}", lambda v: values[v[1]], dns)
+    return dns + "\n---\n" + (ROOT / "src/addon/templates/flannel.yaml").read_text()
+
+
+def join_config(m, node, control):
+    more = f"controlPlane: {{localAPIEndpoint: {{advertiseAddress: {m.address[node]}}}, certificateKey: {CERT_KEY}}}\n" if control else ""
+    return (f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\nnodeRegistration: {registration(m, node)}\n{more}"
+            f"discovery: {{bootstrapToken: {{token: {TOKEN}, apiServerEndpoint: \"{m.vip or m.address['control-1']}:6443\", unsafeSkipCAVerification: true}}}}\n"
+            f"timeouts: {TIMEOUTS}\n").encode()
+
+
+def registration(m, node):
+    return (f"{{name: {node}, criSocket: unix:///run/containerd/containerd.sock, ignorePreflightErrors: [all], "
+            f"kubeletExtraArgs: [{{name: node-ip, value: {m.address[node]}}}]}}")
+
+
+TIMEOUTS = "{controlPlaneComponentHealthCheck: 15m, kubeletHealthCheck: 15m, etcdAPICall: 10m, tlsBootstrap: 15m, discovery: 15m, kubernetesAPICall: 10m}"
+
+
+def init_config(m, kubelet):
+    kept = {k: v for k, v in yaml.safe_load(kubelet).items() if k in ("apiVersion", "kind", "cgroupDriver", "failCgroupV1", "oomScoreAdj")}
+    return (f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nlocalAPIEndpoint: {{advertiseAddress: {m.address['control-1']}}}\n"
+            f"nodeRegistration: {registration(m, 'control-1')}\nbootstrapTokens: [{{token: {TOKEN}}}]\ncertificateKey: {CERT_KEY}\ntimeouts: {TIMEOUTS}\n---\n"
+            f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v{KUBERNETES}\nencryptionAlgorithm: ECDSA-P256\n"
+            f"controlPlaneEndpoint: {m.vip or m.address['control-1']}:6443\nnetworking: {{podSubnet: 10.244.0.0/16, serviceSubnet: 10.96.0.0/16}}\n"
+            f"etcd: {{local: {{imageTag: {ETCD}-0}}}}\n---\n" + yaml.safe_dump(kept)).encode()
+
+
+KUBECONFIGS = """
+for u in flannel kube-proxy; do
+  user=system:$u; [ $u = kube-proxy ] || user=slipway:flannel
+  kubeadm kubeconfig user --client-name $user --config /root/bench/init.yaml >/root/bench/$u.kubeconfig 2>/dev/null
+done
+cat /root/bench/flannel.kubeconfig; echo =====; cat /root/bench/kube-proxy.kubeconfig
+"""
+START = """
+cat >/tmp/both; sed '/^=====$/,$d' /tmp/both >/etc/kubernetes/flannel.conf; sed '1,/^=====$/d' /tmp/both >/var/lib/kube-proxy/kubeconfig.conf
+cp /root/bench/10-flannel.conflist /etc/cni/net.d/
+systemctl --no-block start flanneld kube-proxy
+"""
+
+
+def by_kubeadm(m):
+    """As a careful script does it: everything that may be at the same time is, and nothing waits longer than it must."""
+    m.each(PLACE)
+    kubelet = m.run("control-1", "cat /root/bench/config.yaml; mkdir -p /root/bench")
+    image = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip()
+    applied = documents().replace("IMAGE", image).encode()
+    m.run("control-1", "cat >/root/bench/init.yaml", init_config(m, kubelet))
+    for node in m.all[1:]:
+        m.run(node, "cat >/root/bench/join.yaml", join_config(m, node, node in m.control))
+    admin = m.root["control-1"] / "etc/kubernetes/super-admin.conf"
+    probe = Probe(m, m.all, m.worker, lambda: admin.exists() and "client-key-data" in admin.read_text() and admin.read_text())
+    m.run("control-1", "kubeadm init --config /root/bench/init.yaml --upload-certs --skip-phases=addon/kube-proxy,addon/coredns")
+    steps = {"kubeadm init": time.monotonic() - probe.start_time}
+    confs = m.run("control-1", KUBECONFIGS).encode()
+
+    def join(node):
+        m.run(node, "kubeadm join --config /root/bench/join.yaml")
+        m.run(node, START, confs)
+        steps[f"{node} joined"] = time.monotonic() - probe.start_time
+
+    def controls():
+        for node in m.control[1:]:
+            join(node)
+
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(m.run, "control-1", START, confs), pool.submit(controls)] + [pool.submit(join, n) for n in m.worker]
+        jobs.append(pool.submit(m.run, "control-1", "kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f - >/dev/null", applied))
+        for j in jobs:
+            j.result()
+    return {**probe.result(), **steps}
+
+
+def by_hand(m):
+    """The floor: the files that slipway put on the first control plane, its etcd and pods gone, all units started at once, objects applied by kubectl."""
+    image = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip()
+    applied = documents().replace("IMAGE", image).replace("replicas: 2", "replicas: 1").encode()
+    units = "etcd slipway-haproxy kubelet kube-proxy flanneld"
+    m.each(HAND, ["control-1"])
+    admin = m.root["control-1"] / "etc/kubernetes/super-admin.conf"
+    probe = Probe(m, ["control-1"], ["control-1"], admin.read_text)
+    m.run("control-1", f"systemctl --no-block start {units}; until kubectl --kubeconfig /etc/kubernetes/super-admin.conf get --raw /readyz >/dev/null 2>&1; do sleep 0.1; done; "
+          "kubectl --kubeconfig /etc/kubernetes/super-admin.conf apply -f - >/dev/null", applied)
+    return probe.result()
+
+
+# WIPE without the files that slipway put there.
+HAND = re.sub(r"\nrm -rf .*?/opt/slipway\n", "\nrm -rf /run/flannel /run/netns/* /etc/cni/net.d/* /var/lib/etcd/* /var/lib/kubelet/pods /var/log/pods/* /var/lib/cni "
+              "/run/containerd/io.containerd.runtime.v2.task /run/containerd/io.containerd.grpc.v1.cri /var/lib/containerd/io.containerd.grpc.v1.cri\n", WIPE, flags=re.S)
+HAND = "\n".join(line for line in HAND.splitlines() if not line.startswith(("systemctl disable", "rm -f /etc/systemd")))
+
+WAYS = {"kubeadm": by_kubeadm, "slipway": by_slipway}
+
+
+def measure(shape, rounds, only, keep):
+    """{way: the round with the median time}; for one control plane also the floor."""
+    m = Machines(shape)
+    if not keep:  # a run before this one may have been killed
+        m.slipway("down", check=False)
+    results = {}
+    try:
+        print(f"{shape}: machines, programs and images ...", flush=True)
+        prepare(m)
+        for _ in range(rounds):
+            for way in ([only] if only in WAYS else WAYS if not only else []):
+                m.each(WIPE)
+                before = cpu(m)
+                found = WAYS[way](m)
+                found["CPU"] = cpu(m) - before if before is not None else 0
+                print(f"{shape}: {way}: " + ", ".join(f"{k} {v:.1f}" for k, v in sorted(found.items(), key=lambda i: i[1])), flush=True)
+                results.setdefault(way, []).append(found)
+        if m.controls == 1 and only in (None, "floor"):
+            if only:
+                m.each(WIPE)
+                by_slipway(m)
+            results["floor"] = [by_hand(m)]
+            print(f"{shape}: floor: " + ", ".join(f"{k} {v:.1f}" for k, v in sorted(results["floor"][0].items(), key=lambda i: i[1])), flush=True)
+    finally:
+        if not keep:
+            m.slipway("down", check=False)
+    return {way: sorted(r, key=lambda f: f["usable"])[len(r) // 2] for way, r in results.items()}
+
+
+# ---- the page ----
+
+ROWS = (("etcd listens", "etcd listens"), ("API server listens", "API server listens"), ("API ready", "API server ready"), ("kubeadm init", "`kubeadm init` has ended"),
+        ("kubelet on every node", "a kubelet on every node"), ("registered", "every node registered"), ("fabric", "fabric on every node"), ("Ready", "every node Ready"),
+        ("name resolved", "a name resolved on every worker"), ("usable", "**usable**"), ("up ended", "`up` has verified it all and ended"), ("CPU", "CPU seconds of the machines until its end"))
+
+
+def table(shape, found):
+    ways = [w for w in ("kubeadm", "slipway", "floor") if w in found]
+    head = {"kubeadm": "kubeadm script", "slipway": "`slipway up`", "floor": "by hand, one node"}
+    lines = ["", f"Seconds from the start to each thing, {shape}:", "", "| | " + " | ".join(head[w] for w in ways) + " |", "|---|" + "---|" * len(ways)]
+    for key, text in ROWS:
+        if any(key in found[w] for w in ways):
+            lines.append(f"| {text} | " + " | ".join(f"{found[w][key]:.1f}" if key in found[w] else "" for w in ways) + " |")
+    return lines
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser()
+    p.add_argument("--shape", action="append")
+    p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--only", choices=("slipway", "kubeadm", "floor"))
+    p.add_argument("--keep", action="store_true", help="use the machines of a run before, and leave them")
+    p.add_argument("--dry", action="store_true", help="do not write docs/benchmarks.md")
+    o = p.parse_args(argv)
+    shapes = o.shape or ["1+2", "3+2"]
+    found = {}
+    for shape in shapes:
+        found[shape] = measure(shape, o.rounds, o.only, o.keep)
+    if not o.only:
+        lines = ["## Booted machines to a usable cluster", "", "| what | measured | wanted | seconds |", "|---|---|---|---|"]
+        for shape, f in found.items():
+            a, b = f["slipway"]["usable"], f["kubeadm"]["usable"]
+            lines.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against `kubeadm init` and joins | **{a / b:.2f} of its time** | at most {WANTED.get(shape, 0.4):.2f} "
+                         f"| {a:.1f} s against {b:.1f} s |")
+        for shape, f in found.items():
+            lines += table(shape, f)
+        lines += ["", *NOTE]
+        if o.dry:
+            print("\n".join(lines))
+        else:
+            page.write("kubeadm", lines)
+    if not o.keep:
+        shutil.rmtree(WORK, ignore_errors=True)
+
+
+NOTE = [re.sub(r"\s+", " ", part).strip() for part in __doc__.split("\n\n")[2:3]] + ["", "Usable: " + re.sub(r"\s+", " ", __doc__.split("\n\n")[3]).removeprefix("Usable, ").strip()]
+
+
+if __name__ == "__main__":
+    main()
