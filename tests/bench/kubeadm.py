@@ -2,7 +2,7 @@
 """Booted machines to a usable cluster: `slipway up` beside a script of `kubeadm init` and joins, on the same machines, in one run.
 
     tests/bench/run.py kubeadm              1+2 and 3+2, into docs/benchmarks.md
-    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|floor] [--keep] [--dry]
+    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|floor] [--keep]   prints only
 
 What lies on the machines before the clock starts is the same for both: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
 from the distribution. It comes from a first `slipway up`; then everything of the cluster is wiped (files, etcd's data, pods, links, rules), and again between
@@ -30,8 +30,6 @@ from pathlib import Path
 
 import yaml
 
-import page
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
@@ -42,6 +40,7 @@ KUBERNETES, ETCD = "1.36.3", "3.6.16"
 RESOLVE = "bench.invalid/resolve:1"
 TOKEN, CERT_KEY = "abcdef.0123456789abcdef", "ab" * 32
 LIMIT = 900  # seconds; far more than anything takes
+TITLE = "Booted machines to a usable cluster"
 WANTED = {"1+2": 0.40, "3+2": 0.35}
 
 
@@ -155,6 +154,10 @@ systemctl daemon-reload
 def prepare(m):
     """Machines that hold all programs and images, from a first up, and what only kubeadm and the probe need."""
     m.slipway("up")
+    put(m)
+
+
+def put(m):
     m.find()
     m.each(SAVE)
     with tempfile.TemporaryDirectory() as tmp:
@@ -162,10 +165,11 @@ def prepare(m):
         subprocess.run(["musl-gcc", "-O2", "-static", "-o", f"{tmp}/resolve", HERE / "resolve.c"], check=True)
         subprocess.run([image, RESOLVE, f"{tmp}/resolve.tar", f"{tmp}/resolve=/resolve"], check=True)
         subprocess.run([image, f"registry.k8s.io/etcd:{ETCD}-0", f"{tmp}/etcd.tar", f"{CACHE}/artifacts/etcd-{ETCD}/etcd=/usr/local/bin/etcd"], check=True)
-        put = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
-        m.each(put, given=Path(f"{tmp}/resolve.tar").read_bytes())
-        m.each(put, m.control, Path(f"{tmp}/etcd.tar").read_bytes())
+        load = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
+        m.each(load, given=Path(f"{tmp}/resolve.tar").read_bytes())
+        m.each(load, m.control, Path(f"{tmp}/etcd.tar").read_bytes())
         m.each("cat >/usr/local/bin/kubeadm && chmod 755 /usr/local/bin/kubeadm", m.worker, (CACHE / "artifacts" / f"kubernetes-{KUBERNETES}" / "kubeadm").read_bytes())
+    (m.dir / "prepared").touch()
 
 
 # ---- the probe ----
@@ -417,7 +421,10 @@ def measure(shape, rounds, only, keep):
     results = {}
     try:
         print(f"{shape}: machines, programs and images ...", flush=True)
-        prepare(m)
+        if keep and (m.dir / "prepared").exists():
+            m.find()
+        else:
+            prepare(m)
         for _ in range(rounds):
             for way in ([only] if only in WAYS else WAYS if not only else []):
                 m.each(WIPE)
@@ -455,33 +462,32 @@ def table(shape, found):
     return lines
 
 
-def main(argv=None):
+def lines(found):
+    out = ["| what | measured | wanted | seconds |", "|---|---|---|---|"]
+    for shape, f in found.items():
+        a, b = f["slipway"]["usable"], f["kubeadm"]["usable"]
+        out.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against `kubeadm init` and joins | **{a / b:.2f} of its time** | at most {WANTED.get(shape, 0.4):.2f} "
+                   f"| {a:.1f} s against {b:.1f} s |")
+    for shape, f in found.items():
+        out += table(shape, f)
+    return [*out, "", *NOTE]
+
+
+def section(shapes=("1+2", "3+2"), rounds=1, only=None, keep=False):
+    found = {shape: measure(shape, rounds, only, keep) for shape in shapes}
+    if not keep:
+        shutil.rmtree(WORK, ignore_errors=True)
+    return [] if only else lines(found)
+
+
+def main():
     p = argparse.ArgumentParser()
     p.add_argument("--shape", action="append")
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--only", choices=("slipway", "kubeadm", "floor"))
     p.add_argument("--keep", action="store_true", help="use the machines of a run before, and leave them")
-    p.add_argument("--dry", action="store_true", help="do not write docs/benchmarks.md")
-    o = p.parse_args(argv)
-    shapes = o.shape or ["1+2", "3+2"]
-    found = {}
-    for shape in shapes:
-        found[shape] = measure(shape, o.rounds, o.only, o.keep)
-    if not o.only:
-        lines = ["## Booted machines to a usable cluster", "", "| what | measured | wanted | seconds |", "|---|---|---|---|"]
-        for shape, f in found.items():
-            a, b = f["slipway"]["usable"], f["kubeadm"]["usable"]
-            lines.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against `kubeadm init` and joins | **{a / b:.2f} of its time** | at most {WANTED.get(shape, 0.4):.2f} "
-                         f"| {a:.1f} s against {b:.1f} s |")
-        for shape, f in found.items():
-            lines += table(shape, f)
-        lines += ["", *NOTE]
-        if o.dry:
-            print("\n".join(lines))
-        else:
-            page.write("kubeadm", lines)
-    if not o.keep:
-        shutil.rmtree(WORK, ignore_errors=True)
+    o = p.parse_args()
+    print("\n".join(section(o.shape or ["1+2", "3+2"], o.rounds, o.only, o.keep)))
 
 
 NOTE = [re.sub(r"\s+", " ", part).strip() for part in __doc__.split("\n\n")[2:3]] + ["", "Usable: " + re.sub(r"\s+", " ", __doc__.split("\n\n")[3]).removeprefix("Usable, ").strip()]
