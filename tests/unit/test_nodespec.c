@@ -107,7 +107,7 @@ static void test_control_plane(void **state)
                 has(&s, m, flags[i]);
         has(&s, MANIFESTS "kube-controller-manager.yaml", "--node-cidr-mask-size=24");
         has(&s, "/etc/kubernetes/encryption/config.yaml", "secret: U0VDUkVU");
-        has(&s, "/etc/kubernetes/controller-manager.conf", "server: https://192.0.2.12:6443");
+        has(&s, "/etc/kubernetes/controller-manager.conf", "server: https://127.0.0.2:7443\n    tls-server-name: \"127.0.0.1\"");
         has(&s, "/etc/kubernetes/admin.conf", "server: https://192.0.2.10:6443");
         has(&s, "/etc/kubernetes/kubelet.conf", "server: https://127.0.0.1:7443");
         has(&s, "/etc/etcd/etcd.yaml", "initial-cluster: \"c1=https://192.0.2.11:2380,c2=https://192.0.2.12:2380,c3=https://192.0.2.13:2380\"");
