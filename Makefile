@@ -1,5 +1,5 @@
 # make builds build/slipway; make test does everything the tests need, on a fresh computer too.
-.PHONY: all build demo demo-down test bench golden clean
+.PHONY: all build demo demo-down test soak bench golden clean
 
 all: build
 
@@ -15,7 +15,7 @@ demo: build
 	@scripts/setup.sh test
 	@scripts/artifacts.sh
 	@mkdir -p build/demo && cp examples/demo.yaml build/demo/cluster.yaml
-	@$(DEMO) up
+	@$(DEMO) up --yes
 	@$(DEMO) kubeconfig > kubeconfig
 	@echo
 	@$(KUBECTL) --kubeconfig build/demo/kubeconfig get nodes
@@ -29,6 +29,11 @@ demo-down:
 test:
 	@scripts/setup.sh test
 	@tests/run.py
+
+# What is too long for make test: large clusters, long runs of kills.
+soak:
+	@scripts/setup.sh test
+	@tests/run.py soak
 
 # Figures for docs/benchmarks.md.
 bench: build

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Runs the tests, stage by stage, and counts them.
 
-    tests/run.py [STAGE...]     (default: all, in order)
+    tests/run.py [STAGE...]     (default: all)
 
-A stage is one row of STAGES. The slow build of the upstream programs goes on in the background from the start and is
-waited for by the stages that need it. The last line is `N passed, N failed`.
+A stage is one row of STAGES. Two run at a time: each lane takes the first row that has all it needs, so that long stages stand
+first and short ones fill up. The slow builds of the upstream programs (UPSTREAM) go on in the background from the start. A line
+a stage, when it has ended; the last line is `N passed, N failed`.
 """
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,6 +62,8 @@ def meson_tests(directory, log, *options, env=None):
 
 def pytest(log, *paths, env=None):
     status, out = run([VENV / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *paths], log, env)
+    if status == 5:  # all of it is for `make soak`
+        return 0, 0
     return count(status, out, r"(\d+) passed", r"(\d+) (?:failed|error)")
 
 
@@ -94,65 +99,158 @@ def golden(log):
 
 
 def judges(log):
-    if artifacts.wait():
-        print(f"  building the upstream programs failed: {LOGS}/artifacts.log", flush=True)
-        return 0, 1
     return pytest(log, "tests/judges")
 
 
-def rooms(log):
-    """Rooms that talk to others, each driven by a small program against the real thing: sshd, an API server, a mirror, machines."""
-    if artifacts.wait():
-        return 0, 1
-    passed = failed = 0
-    for build_dir in ("build", "build-asan"):
-        env = {name: str(ROOT / build_dir / path) for name, path in (
-            ("KUBE_TOOL", "tests/kube/kube_tool"), ("LINK_TOOL", "tests/link/link_tool"), ("PROVIDER_TOOL", "tests/provider/provider_tool"),
-            ("UI_TOOL", "tests/ui/ui_tool"))}
-        env["SLIPWAY"] = str(ROOT / build_dir / "slipway")
-        # what parses others' bytes is run under the sanitizers too (the machines have no sanitizer's libraries, so not there)
-        every = ("agent", "artifact", "kube", "link", "provider", "ui")
-        for room in every if build_dir == "build" else ("agent/test_agent.py", "agent/test_probe.py", "kube", "link"):
-            # the sanitizers see the agent as a program of this build; others get the static one
-            env["AGENT"] = str(ROOT / ("build-asan/src/agent/agent-checked" if build_dir == "build-asan" and room.startswith("agent") else "build/src/agent/agent"))
-            start = time.monotonic()
-            p, f = pytest(log, f"tests/{room}", env=env)
-            print(f"  {build_dir} {room}: {p} passed, {f} failed ({time.monotonic() - start:.0f} s)", flush=True)
-            passed, failed = passed + p, failed + f
-    return passed, failed
+# What parses others' bytes is run under the sanitizers too (the machines have no sanitizer's libraries, so not there).
+def room(*paths, build_dir="build", agent="build/src/agent/agent"):
+    """A room that talks to others, driven by a small program against the real thing: sshd, an API server, a mirror, machines."""
+    tools = {"KUBE_TOOL": "tests/kube/kube_tool", "LINK_TOOL": "tests/link/link_tool", "PROVIDER_TOOL": "tests/provider/provider_tool", "UI_TOOL": "tests/ui/ui_tool",
+             "SLIPWAY": "slipway"}
+    env = {name: str(ROOT / build_dir / path) for name, path in tools.items()} | {"AGENT": str(ROOT / agent)}
+    return lambda log: pytest(log, *(f"tests/{p}" for p in paths), env=env)
 
 
-def machines(log):
-    if artifacts.wait():
-        return 0, 1
+def by_hand(log):
     status, out = run(["tests/machines/by-hand.sh"], log)
-    passed, failed = count(status, out, r"^(\d+) passed", r"^\d+ passed, (\d+) failed")
-    p, f = pytest(log, "tests/machines", "tests/verbs")
-    return passed + p, failed + f
+    return count(status, out, r"^(\d+) passed", r"^\d+ passed, (\d+) failed")
 
 
-STAGES = {"unit": unit, "golden": golden, "sanitizers": sanitizers, "fuzz": fuzz, "rooms": rooms, "judges": judges, "machines": machines}
+def clusters(*paths):
+    """Real clusters. Files that share a network are one stage, one after the other, or one stage waits for the other."""
+    return lambda log: pytest(log, *(f"tests/{p}" for p in paths))
+
+
+def other_clusters(log):
+    """Whatever is in tests/machines and in no row: a new file runs without one."""
+    named = {p for row in OWN_STAGE.values() for p in row}
+    rest = [p for p in sorted((ROOT / "tests" / "machines").glob("test_*.py")) if f"machines/{p.name}" not in named]
+    return pytest(log, *rest)
+
+
+def soak(log):
+    """What is too long for every time."""
+    return (0, 1) if build("build", log, "-Dwerror=true") else pytest(log, "-m", "soak", "tests/machines")
+
+
+OWN_STAGE = {
+    "ha": ["machines/test_ha.py", "machines/test_faults.py", "machines/test_topologies.py"],
+    "etcd": ["machines/test_etcd.py"],
+    "reset": ["machines/test_reset.py"],
+    "ssh-hosts": ["machines/test_ssh_hosts.py"],
+    "joining": ["machines/test_kubeadm.py", "machines/test_fabric.py"],
+    "upgrade": ["machines/test_upgrade.py"],
+}
+# name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
+STAGES = {
+    "unit": (unit, []),
+    "sanitizers": (sanitizers, ["unit"]),
+    **{name: (clusters(*paths), ["unit", "upstream"]) for name, paths in OWN_STAGE.items()},
+    "joining": (clusters(*OWN_STAGE["joining"]), ["unit", "upstream", "verbs", "kubernetes-1.35.4"]),
+    "upgrade": (clusters(*OWN_STAGE["upgrade"]), ["unit", "upstream", "kubernetes-1.35.4"]),
+    "machines": (other_clusters, ["unit", "upstream"]),
+    "judges": (judges, ["unit", "upstream"]),
+    "verbs": (clusters("verbs"), ["unit", "upstream"]),
+    "by-hand": (by_hand, ["unit", "upstream"]),
+    "provider": (room("provider"), ["unit", "upstream"]),
+    "agent": (room("agent"), ["unit", "upstream"]),
+    "kube": (room("kube"), ["unit", "upstream"]),
+    "link": (room("link"), ["unit"]),
+    "artifact": (room("artifact"), ["unit", "upstream"]),
+    "fuzz": (fuzz, []),
+    "golden": (golden, ["unit"]),
+    "ui": (room("ui"), ["unit"]),
+    "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["unit", "sanitizers"]),
+    "kube-sanitizers": (room("kube", build_dir="build-asan"), ["unit", "sanitizers", "upstream"]),
+    "link-sanitizers": (room("link", build_dir="build-asan"), ["unit", "sanitizers"]),
+}
+MORE = {"soak": (soak, ["upstream"])}  # only when asked for
+ALL = STAGES | MORE
+LANES = 2
+
+# Programs to test with, one build after the other; stages name those they wait for.
+UPSTREAM = {
+    "upstream": (["scripts/artifacts.sh"], {}),
+    "kubernetes-1.35.4": (["scripts/artifacts.sh", "kubernetes"], {"KUBERNETES_VERSION": "1.35.4"}),  # to upgrade from
+}
+
+
+class Run:
+    """The stages that were asked for, in lanes, and the builds behind them. What is not asked for counts as done."""
+
+    def __init__(self, names):
+        self.left, self.busy = list(names), set()
+        self.passed = self.failed = 0
+        self.changed = threading.Condition()
+        needed = {n for name in names for n in ALL[name][1]}
+        self.building, self.broken = [u for u in UPSTREAM if u in needed], set()
+
+    def build_upstream(self):
+        (LOGS / "artifacts.log").unlink(missing_ok=True)
+        for name in list(self.building):
+            command, env = UPSTREAM[name]
+            with open(LOGS / "artifacts.log", "ab") as f:
+                status = subprocess.run(["nice", *command], cwd=ROOT, env=dict(ENV, **env), stdin=subprocess.DEVNULL, stdout=f, stderr=f).returncode
+            with self.changed:
+                self.building.remove(name)
+                if status:
+                    self.broken.add(name)
+                self.changed.notify_all()
+
+    def take(self):
+        """The next stage that can run, or None when none is left."""
+        with self.changed:
+            while self.left:
+                waits = {*self.left, *self.busy, *self.building}
+                for name in self.left:
+                    if not waits.intersection(ALL[name][1]):
+                        self.left.remove(name)
+                        self.busy.add(name)
+                        return name
+                self.changed.wait()
+        return None
+
+    def stage(self, name):
+        log, start = LOGS / f"{name}.log", time.monotonic()
+        log.unlink(missing_ok=True)
+        missing = self.broken.intersection(ALL[name][1])
+        try:
+            passed, failed = (0, 1) if missing else ALL[name][0](log)
+        except Exception:  # a stage that cannot run is a failure, not the end of the others
+            passed, failed = 0, 1
+            log.write_text(traceback.format_exc())
+        with self.changed:
+            self.passed, self.failed = self.passed + passed, self.failed + failed
+            print(f"{name}: {passed} passed, {failed} failed ({time.monotonic() - start:.0f} s)", flush=True)
+            if missing:
+                print(f"  building {', '.join(missing)} failed: {LOGS}/artifacts.log", flush=True)
+            if failed and log.exists():
+                print(*log.read_text(errors="replace").splitlines()[-150:], sep="\n", flush=True)
+            self.busy.remove(name)
+            self.changed.notify_all()
+
+    def lane(self):
+        while name := self.take():
+            self.stage(name)
+
+    def all(self):
+        threading.Thread(target=self.build_upstream, daemon=True).start()
+        lanes = [threading.Thread(target=self.lane) for _ in range(LANES)]
+        for t in lanes:
+            t.start()
+        for t in lanes:
+            t.join()
 
 
 def main():
-    global artifacts
     LOGS.mkdir(parents=True, exist_ok=True)
-    with open(LOGS / "artifacts.log", "wb") as f:
-        artifacts = subprocess.Popen(["nice", ROOT / "scripts" / "artifacts.sh"], cwd=ROOT, env=ENV, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
-    passed = failed = 0
-    for name in sys.argv[1:] or STAGES:
-        log = LOGS / f"{name}.log"
-        log.unlink(missing_ok=True)
-        start = time.monotonic()
-        p, f = STAGES[name](log)
-        print(f"{name}: {p} passed, {f} failed ({time.monotonic() - start:.0f} s)", flush=True)
-        if f:
-            print(*log.read_text(errors="replace").splitlines()[-150:], sep="\n", flush=True)
-        passed, failed = passed + p, failed + f
-    if sys.argv[1:] and artifacts.poll() is None:
-        artifacts.terminate()
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed or not passed else 0)
+    unknown = [n for n in sys.argv[1:] if n not in ALL]
+    if unknown:
+        sys.exit(f"no such stage: {' '.join(unknown)} (there are: {' '.join(ALL)})")
+    r = Run(sys.argv[1:] or list(STAGES))
+    r.all()
+    print(f"{r.passed} passed, {r.failed} failed")
+    sys.exit(1 if r.failed or not r.passed else 0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include <time.h>
 
 #include "addon/addon.h"
+#include "addon/impl.h"
 #include "base/quote.h"
 #include "base/tree.h"
 #include "node/template.h"
@@ -16,20 +17,19 @@ static char *join_cidrs(const struct cidrs *l)
         return str_take(&s);
 }
 
-/* host:port of the cluster's endpoint, brackets around IPv6. */
-static char *endpoint(const struct cluster *c)
+char *endpoint_text(const struct cluster *c)
 {
         const char *host = cluster_endpoint_host(c);
         struct ip ip;
         return xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "[%s]:%ld" : "%s:%ld", host, cluster_endpoint_port(c));
 }
 
-/* kubeadm's view of this cluster. etcd is a service of its own, so to kubeadm it is external: it leaves it alone. */
+/* kubeadm's view of this cluster. etcd as a service of its own is external to kubeadm: it leaves it alone. */
 static json_t *cluster_configuration(const struct cluster *c)
 {
         static const char *const algorithms[] = { "ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-4096" };
         char *pods CLEANUP(free_p) = join_cidrs(&c->network.pods), *services CLEANUP(free_p) = join_cidrs(&c->network.services),
-                   *host CLEANUP(free_p) = endpoint(c);
+                   *host CLEANUP(free_p) = endpoint_text(c);
         json_t *endpoints = json_array();
         size_t i = 0;
         for (const struct node *n; (n = cluster_next(c, ROLE_ETCD, &i));) {
@@ -37,13 +37,16 @@ static json_t *cluster_configuration(const struct cluster *c)
                 char *url CLEANUP(free_p) = xasprintf("https://%s:2379", ip_host(&n->ip[0], text));
                 json_array_append_new(endpoints, json_string(url));
         }
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:{s:o, s:s, s:s, s:s}}, s:{s:s, s:s, s:s}, s:{s:b}}", "apiVersion",
+        json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:{s:o, s:s, s:s, s:s}}, s:{s:s, s:s, s:s}, s:{s:b}}", "apiVersion",
                 "kubeadm.k8s.io/v1beta4", "kind", "ClusterConfiguration", "certificatesDir", "/etc/kubernetes/pki", "clusterName", c->name,
                 "controlPlaneEndpoint", host, "encryptionAlgorithm", algorithms[c->certificates.algorithm], "imageRepository", "registry.k8s.io",
                 "kubernetesVersion", json_sprintf("v%s", c->kubernetes.text), "apiServer", json_object(), "etcd", "external", "endpoints", endpoints, "caFile",
                 "/etc/kubernetes/pki/etcd/ca.crt", "certFile", "/etc/kubernetes/pki/apiserver-etcd-client.crt", "keyFile",
                 "/etc/kubernetes/pki/apiserver-etcd-client.key", "networking", "dnsDomain", c->network.domain, "podSubnet", pods, "serviceSubnet", services,
-                "proxy", "disabled", true);
+                "proxy", "disabled", c->network.proxy_run == PROXY_RUN_SERVICE);
+        if (c->etcd.run == ETCD_RUN_STATIC_POD)
+                json_object_set_new(o, "etcd", json_pack("{s:{s:s}}", "local", "dataDir", c->etcd.data_dir));
+        return o;
 }
 
 /* What any machine that joins with kubeadm can use: without the files and taints of the one node it was rendered for. */
@@ -76,7 +79,7 @@ static void day_after(time_t now, char out[32])
 int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err)
 {
         struct str common CLEANUP(str_release) = { 0 }, info CLEANUP(str_release) = { 0 };
-        char expiration[32], *host CLEANUP(free_p) = endpoint(c);
+        char expiration[32], *host CLEANUP(free_p) = endpoint_text(c);
         char *server CLEANUP(free_p) = xasprintf("https://%s", host);
         int r = common_kubelet(kubelet, &common, err);
         if (r < 0)

@@ -8,6 +8,8 @@
 int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err);
 /* Empty unless the fabric is flannel. */
 void addon_fabric(const struct cluster *c, struct str *out);
+/* kube-proxy and flannel as pods on nodes that kubeadm joined, with the configuration `node` has; without either where it has none. */
+void addon_joined(const struct cluster *c, const struct nodespec *node, struct str *out);
 void addon_dns(const struct cluster *c, struct str *out);
 /* The namespace slipway-verify: a probe on every node behind a service of that name. */
 void addon_verify(const struct cluster *c, const char *service, struct str *out);

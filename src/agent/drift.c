@@ -19,7 +19,7 @@ static bool link_drifted(struct agent *a, const struct row *row)
         char *full CLEANUP(free_p) = agent_path(a, row->key), target[4096];
         ssize_t n = readlink(full, target, sizeof(target) - 1);
         target[n < 0 ? 0 : n] = 0;
-        return n < 0 || !row->target || !streq(target, row->target);
+        return n < 0 || (!(row->flags & SPEC_ONCE) && (!row->target || !streq(target, row->target)));
 }
 
 static bool dir_drifted(struct agent *a, const struct row *row)

@@ -43,15 +43,15 @@ static void read_whole(const char *path, struct str *out)
                 str_truncate(out, 0);
 }
 
-/* KEY=value of /etc/os-release, with or without quotes. */
-static char *os_value(const struct str *text, const char *key)
+/* The value of a key at the beginning of a line ("KEY=value" of /etc/os-release, "key: value" of YAML), with or without quotes. NULL when it is not there. */
+static char *line_value(const struct str *text, const char *key, char sign)
 {
         size_t n = strlen(key);
         for (const char *p = str_text(text); p; p = strchr(p, '\n')) {
                 p += *p == '\n';
-                if (strncmp(p, key, n) || p[n] != '=')
+                if (strncmp(p, key, n) || p[n] != sign)
                         continue;
-                const char *v = p + n + 1;
+                const char *v = p + n + 1 + strspn(p + n + 1, " ");
                 char quote = *v == '"' || *v == '\'' ? *v++ : 0;
                 size_t len = strcspn(v, "\n");
                 if (quote && len && v[len - 1] == quote)
@@ -69,7 +69,7 @@ static void facts_os(struct agent *a, struct str *o)
         read_whole(path, &text);
         json_begin(o, "os", '{');
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                char *v CLEANUP(free_p) = os_value(&text, keys[i][1]);
+                char *v CLEANUP(free_p) = line_value(&text, keys[i][1], '=');
                 if (v)
                         json_text(o, keys[i][0], v);
         }
@@ -204,26 +204,18 @@ static void facts_leftovers(struct agent *a, struct str *o)
         }
         json_end(o, ']');
         facts_processes(o);
+        char *ca CLEANUP(free_p) = agent_path(a, "/etc/kubernetes/pki/ca.crt"), digest[SHA256_HEX];
+        if (file_digest(ca, digest)) /* whose cluster it is */
+                json_text(o, "clusterCA", digest);
         if (a->record.cluster)
                 json_text(o, "cluster", a->record.cluster);
 }
 
-/* The value of a key at the beginning of a line, with or without quotes. NULL when it is not there. */
-static char *yaml_value(const struct str *text, const char *key)
+/* The value of a flag in a manifest's command: "    - --name=value". */
+static char *flag_value(const struct str *text, const char *flag)
 {
-        size_t n = strlen(key);
-        for (const char *p = str_text(text); p; p = strchr(p, '\n')) {
-                p += *p == '\n';
-                if (strncmp(p, key, n) || p[n] != ':')
-                        continue;
-                const char *v = p + n + 1 + strspn(p + n + 1, " ");
-                char quote = *v == '"' || *v == '\'' ? *v++ : 0;
-                size_t len = strcspn(v, "\n");
-                if (quote && len && v[len - 1] == quote)
-                        len--;
-                return xstrndup(v, len);
-        }
-        return NULL;
+        const char *at = strstr(str_text(text), flag);
+        return at ? xstrndup(at + strlen(flag), strcspn(at + strlen(flag), "\n")) : NULL;
 }
 
 /* How the etcd member here was born: its configuration goes on saying so, whoever came and went since. Nothing where there is no data yet. */
@@ -232,8 +224,14 @@ static void facts_etcd(struct agent *a, struct str *o)
         struct str text CLEANUP(str_release) = { 0 };
         char *file CLEANUP(free_p) = agent_path(a, "/etc/etcd/etcd.yaml");
         read_whole(file, &text);
-        char *dir CLEANUP(free_p) = yaml_value(&text, "data-dir"), *initial CLEANUP(free_p) = yaml_value(&text, "initial-cluster"),
-                  *state CLEANUP(free_p) = yaml_value(&text, "initial-cluster-state");
+        char *pod CLEANUP(free_p) = text.len ? NULL : agent_path(a, "/etc/kubernetes/manifests/etcd.yaml");
+        if (pod)
+                read_whole(pod, &text);
+        char *dir CLEANUP(free_p) = pod ? flag_value(&text, "--data-dir=") : line_value(&text, "data-dir", ':');
+        char *initial CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster=") : line_value(&text, "initial-cluster", ':');
+        char *state CLEANUP(free_p) = pod ? flag_value(&text, "--initial-cluster-state=") : line_value(&text, "initial-cluster-state", ':');
+        if (pod && !state)
+                state = xstrdup("new");
         char *member CLEANUP(free_p) = dir ? xasprintf("%s%s/member/wal", a->root, dir) : NULL;
         if (!member || !initial || !state || access(member, F_OK) < 0)
                 return;
@@ -241,6 +239,21 @@ static void facts_etcd(struct agent *a, struct str *o)
         json_text(o, "initial", initial);
         json_text(o, "state", state);
         json_end(o, '}');
+}
+
+/* The certificate with which the kubelet comes to the API now: whether that is still good is for the operator to judge. "" where there is none in it. */
+static void facts_kubelet(struct agent *a, struct str *o)
+{
+        static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        struct stat st;
+        char *file CLEANUP(free_p) = agent_path(a, "/var/lib/kubelet/pki/kubelet-client-current.pem");
+        if (lstat(file, &st) < 0)
+                return;
+        read_whole(file, &text);
+        const char *from = strstr(str_text(&text), begin), *to = from ? strstr(from, end) : NULL;
+        char *pem CLEANUP(free_p) = to ? xstrndup(from, (size_t)(to - from) + sizeof(end) - 1) : xstrdup("");
+        json_text(o, "kubeletClient", pem);
 }
 
 void facts_write(struct agent *a, struct str *o)
@@ -265,5 +278,6 @@ void facts_write(struct agent *a, struct str *o)
         json_text(o, "selinux", !*selinux ? "disabled" : *selinux == '1' ? "enforcing" : "permissive");
         facts_leftovers(a, o);
         facts_etcd(a, o);
+        facts_kubelet(a, o);
         json_end(o, '}');
 }

@@ -75,9 +75,11 @@ void check_images(struct agent *a)
         str_release(&now.list);
 }
 
-/* It may have been told to start a moment ago. */
+/* It may have been told to start, or to start again, a moment ago: one that is about to stop still answers, so systemd is asked to be done with it first. */
 static int wait_for_runtime(struct agent *a, struct error *err)
 {
+        if (a->mode != 1 && tool(&a->session, WORDS("systemctl", "--quiet", "start", "containerd.service"), SOCKET_SECONDS, NULL, err) < 0)
+                error_release(err); /* whether it runs is seen below */
         for (int i = 0; !runtime_runs(); i++) {
                 if (!session_alive(&a->session))
                         return error_set(err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");

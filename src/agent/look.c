@@ -45,7 +45,7 @@ void check_file(struct agent *a, struct entry *e)
                 e->needed = e->blob;
                 return;
         }
-        if (e->flags & SPEC_ONCE)
+        if (spec_keeps(e->flags))
                 return;
         e->content_same = S_ISREG(now.mode) &&
                           ((row && streq(row->digest, e->digest) && print_equal(&row->print, &now)) || (file_digest(full, digest) && streq(digest, e->digest)));
@@ -82,9 +82,11 @@ void check_link(struct agent *a, struct entry *e)
         ssize_t n = readlink(full, target, sizeof(target) - 1);
         if (n < 0)
                 e->state = errno == ENOENT || errno == ENOTDIR ? STATE_CREATED : STATE_CHANGED;
-        else {
+        else if (spec_keeps(e->flags)) {
+                e->state = STATE_SAME; /* whoever took it over may point it elsewhere */
+        } else {
                 target[n] = 0;
-                e->state = streq(target, e->target) ? STATE_SAME : STATE_CHANGED;
+                e->state = e->flags & SPEC_ONCE || streq(target, e->target) ? STATE_SAME : STATE_CHANGED; /* ONCE: its owner has moved it since */
         }
 }
 

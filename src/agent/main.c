@@ -69,7 +69,7 @@ static int on_spec_end(struct agent *a, const struct wire_frame *f, struct error
 static int on_apply(struct agent *a, const struct wire_frame *f, struct error *err)
 {
         uint64_t mode = wire_value(f, TAG_MODE, 0);
-        if (!a->complete || a->blob.fd >= 0 || mode > 3)
+        if (!a->complete || a->blob.fd >= 0 || mode > 4)
                 return error_set(err, EPROTO, EXIT_STEP, a->blob.fd >= 0 ? "a blob is not whole yet" : "there is no spec to apply");
         return spec_apply(a, (int)mode, err);
 }

@@ -154,7 +154,7 @@ static int stage_entry(struct agent *a, struct entry *e, struct staged *s, struc
         unsigned uid, gid;
         int r = entry_owner(e, &uid, &gid, err);
         char *blob CLEANUP(free_p) = e->blob ? store_path(a, e->digest) : NULL;
-        *s = (struct staged){ .e = e, .fd = -1, .once = e->flags & SPEC_ONCE };
+        *s = (struct staged){ .e = e, .fd = -1, .once = spec_keeps(e->flags) };
         if (r < 0)
                 return r;
         if (blob && !store_has(a, e->digest)) {

@@ -120,6 +120,17 @@ static void stop_workers(struct agent *a)
         stop(a, &names);
 }
 
+/* A runtime that is the host's goes on: it is asked to let the pods go. */
+static void leave_runtime(struct agent *a)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+                if (record_find(&a->record, SPEC_UNIT, runtimes[i]))
+                        return;
+        if (tool(&a->session, WORDS("crictl", "rmp", "--all", "--force"), STOP_SECONDS, NULL, &err) < 0)
+                journal(a, "crictl rmp: %s", err.message);
+}
+
 static void stop_runtimes(struct agent *a)
 {
         struct words names CLEANUP(words_release) = { 0 };
@@ -179,7 +190,11 @@ static void put_sysctl_back(struct agent *a, const char *name, const char *value
 static void start_again(struct agent *a, const char *unit, const char *value)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        if (word_in(value, "active") && !is_mount(unit) && tool(&a->session, WORDS("systemctl", "--quiet", "restart", "--", unit), CTL_SECONDS, NULL, &err) < 0)
+        bool of_cluster = false; /* of one that was taken over: it does not come back */
+        for (size_t i = 0; i < ARRAY_SIZE(workers); i++)
+                of_cluster |= streq(unit, workers[i]);
+        if (word_in(value, "active") && !of_cluster && !is_mount(unit) &&
+                tool(&a->session, WORDS("systemctl", "--quiet", "restart", "--", unit), CTL_SECONDS, NULL, &err) < 0)
                 journal(a, "%s: %s", unit, err.message);
 }
 
@@ -231,7 +246,8 @@ static void forget(struct agent *a)
 
 static void off_the_machine(struct agent *a)
 {
-        static void (*const parts[])(struct agent *) = { stop_workers, reset_processes, stop_runtimes, reset_mounts, reset_links, reset_rules, empty_all };
+        static void (*const parts[])(
+                struct agent *) = { stop_workers, leave_runtime, reset_processes, stop_runtimes, reset_mounts, reset_links, reset_rules, empty_all };
         for (size_t i = 0; i < ARRAY_SIZE(parts) && session_alive(&a->session); i++) {
                 if (agent_whole(a) || parts[i] == empty_all)
                         parts[i](a);
@@ -249,6 +265,8 @@ static void off(struct agent *a)
         record_save(a, &ignored); /* a disk may be full */
         off_the_machine(a);
         record_undo(a);
+        if (before_unit_was(a, "kubelet.service", "active")) /* the cluster was taken over: what was there before us was its own */
+                empty_all(a);
         if (agent_whole(a) && session_alive(&a->session)) {
                 reset_cgroups(a);
                 reset_packages(a);

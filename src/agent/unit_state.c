@@ -78,7 +78,7 @@ static void reads(const struct agent *a, const char *unit, char out[SHA256_HEX])
         sha256_init(&sum);
         for (size_t i = 0; i < a->count; i++) {
                 const struct entry *e = &a->entries[i];
-                if (e->kind == SPEC_UNIT || e->flags & SPEC_ONCE || !word_in(e->units, unit))
+                if (e->kind == SPEC_UNIT || spec_keeps(e->flags) || !word_in(e->units, unit))
                         continue;
                 sha256_add(&sum, e->id, strlen(e->id) + 1);
                 sha256_add(&sum, e->digest, sizeof(e->digest));

@@ -5,14 +5,14 @@
 struct row {
         unsigned minor;
         const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel, *flannel_cni;
-        const char *coredns, *pause, *haproxy, *keepalived;
+        const char *coredns, *pause, *haproxy, *keepalived, *flannel_plugin;
 };
 
 /* clang-format off */
 static const struct row rows[] = {
-        { 34, "3.6.16", "2.4.2", "1.34.5", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20" },
-        { 35, "3.6.16", "2.4.2", "1.35.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20" },
-        { 36, "3.6.16", "2.4.2", "1.36.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.2", "3.2.4-alpine", "2.0.20" },
+        { 34, "3.6.16", "2.4.2", "1.34.5", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20", "1.6.2-flannel1" },
+        { 35, "3.6.16", "2.4.2", "1.35.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.1", "3.2.4-alpine", "2.0.20", "1.6.2-flannel1" },
+        { 36, "3.6.16", "2.4.2", "1.36.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.2", "3.2.4-alpine", "2.0.20", "1.6.2-flannel1" },
 };
 /* clang-format on */
 _Static_assert(ARRAY_SIZE(rows) == KUBERNETES_NEWEST_MINOR - KUBERNETES_OLDEST_MINOR + 1, "a row for each minor the rules let through");
@@ -59,6 +59,10 @@ static void set_images(struct arena *a, struct image *out, const struct row *r, 
                 [IMG_HAPROXY] = { "docker.io/library/haproxy:", r->haproxy },
                 [IMG_KEEPALIVED] = { "docker.io/osixia/keepalived:", r->keepalived },
                 [IMG_PROBE] = { PROBE_IMAGE, SLIPWAY_VERSION },
+                [IMG_KUBE_PROXY] = { "registry.k8s.io/kube-proxy:v", kubernetes },
+                [IMG_FLANNEL] = { "ghcr.io/flannel-io/flannel:v", r->flannel },
+                [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v", r->flannel_plugin },
+                [IMG_ETCD] = { "registry.k8s.io/etcd:", arena_printf(a, "%s-0", r->etcd) },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

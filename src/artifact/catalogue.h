@@ -25,7 +25,22 @@ enum artifact_id {
         ART_FLANNEL_CNI,
         ART_COUNT
 };
-enum image_id { IMG_APISERVER, IMG_CONTROLLER_MANAGER, IMG_SCHEDULER, IMG_COREDNS, IMG_PAUSE, IMG_HAPROXY, IMG_KEEPALIVED, IMG_PROBE, IMG_COUNT };
+enum image_id {
+        IMG_APISERVER,
+        IMG_CONTROLLER_MANAGER,
+        IMG_SCHEDULER,
+        IMG_COREDNS,
+        IMG_PAUSE,
+        IMG_HAPROXY,
+        IMG_KEEPALIVED,
+        IMG_PROBE,
+        IMG_ETCD,
+        /* Only for machines that kubeadm joined, which pull them: our own nodes have these as services. */
+        IMG_KUBE_PROXY,
+        IMG_FLANNEL,
+        IMG_FLANNEL_PLUGIN,
+        IMG_COUNT
+};
 
 /* Our own image: the agent as the probe that verifies a cluster. It is made of the program that runs, wherever everything else comes from. */
 #define PROBE_IMAGE "slipway.dev/probe:"

@@ -12,7 +12,13 @@ enum need {
         WITH_FLANNEL = 1 << 7,
         WITH_KUBE_PROXY = 1 << 8,
         WITH_VIP = 1 << 9,
+        WITH_ETCD_SERVICE = 1 << 11,
+        WITH_ETCD_POD = 1 << 12,
+        WITH_BALANCER = 1 << 13,
+        WITH_RUNTIME = 1 << 14, /* it is ours */
+        WITH_DNS = 1 << 15,
         WITHOUT_PACKAGES = 1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
+        ON_JOINED = 1 << 16,        /* a machine that kubeadm joined: never one of ours */
 };
 
 static const unsigned artifact_needs[ART_COUNT] = {
@@ -20,7 +26,7 @@ static const unsigned artifact_needs[ART_COUNT] = {
         [ART_KUBE_PROXY] = ON_KUBE | WITH_KUBE_PROXY,
         [ART_KUBEADM] = ON_CONTROL_PLANE,
         [ART_KUBECTL] = ON_CONTROL_PLANE,
-        [ART_ETCD] = ON_ETCD,
+        [ART_ETCD] = ON_ETCD | WITH_ETCD_SERVICE,
         [ART_ETCDCTL] = ON_ETCD,
         [ART_ETCDUTL] = ON_ETCD,
         [ART_CONTAINERD] = ON_KUBE | WITH_CONTAINERD,
@@ -31,7 +37,7 @@ static const unsigned artifact_needs[ART_COUNT] = {
         [ART_RUNC] = ON_KUBE | WITH_RUNC,
         [ART_CRUN] = ON_KUBE | WITH_CRUN,
         [ART_CRICTL] = ON_KUBE,
-        [ART_CNI_PLUGINS] = ON_KUBE,
+        [ART_CNI_PLUGINS] = ON_KUBE | WITH_RUNTIME,
         [ART_FLANNELD] = ON_KUBE | WITH_FLANNEL,
         [ART_FLANNEL_CNI] = ON_KUBE | WITH_FLANNEL,
 };
@@ -40,11 +46,15 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_APISERVER] = ON_CONTROL_PLANE,
         [IMG_CONTROLLER_MANAGER] = ON_CONTROL_PLANE,
         [IMG_SCHEDULER] = ON_CONTROL_PLANE,
-        [IMG_COREDNS] = ON_KUBE,
+        [IMG_COREDNS] = ON_KUBE | WITH_DNS,
         [IMG_PAUSE] = ON_KUBE,
-        [IMG_HAPROXY] = ON_KUBE | WITHOUT_PACKAGES,
+        [IMG_HAPROXY] = ON_KUBE | WITH_BALANCER | WITHOUT_PACKAGES,
         [IMG_KEEPALIVED] = ON_CONTROL_PLANE | WITH_VIP | WITHOUT_PACKAGES,
         [IMG_PROBE] = ON_KUBE,
+        [IMG_KUBE_PROXY] = ON_JOINED,
+        [IMG_FLANNEL] = ON_JOINED,
+        [IMG_FLANNEL_PLUGIN] = ON_JOINED,
+        [IMG_ETCD] = ON_ETCD | WITH_ETCD_POD,
 };
 
 /* Everything that some node is or has. */
@@ -60,10 +70,13 @@ static unsigned cluster_has(const struct cluster *c)
         }
         if (!cluster_count(c, ROLE_ETCD)) /* beside the control plane */
                 has |= ON_ETCD;
-        has |= c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD;
-        has |= c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC;
+        if (c->runtime.managed)
+                has |= WITH_RUNTIME | (c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD) | (c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC);
+        has |= c->etcd.run == ETCD_RUN_SERVICE ? WITH_ETCD_SERVICE : c->etcd.image ? 0 : WITH_ETCD_POD;
+        has |= c->api.local_balancer ? WITH_BALANCER : 0;
+        has |= c->network.manage_dns ? WITH_DNS : 0;
         has |= c->network.fabric.kind == FABRIC_FLANNEL ? WITH_FLANNEL : 0;
-        has |= c->network.proxy_mode != PROXY_NONE ? WITH_KUBE_PROXY : 0;
+        has |= c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE ? WITH_KUBE_PROXY : 0;
         has |= c->api.vip ? WITH_VIP : 0;
         return has;
 }

@@ -71,6 +71,7 @@ static const struct image_origin images[] = {
         { "kube-apiserver",          "kubernetes", "kube-apiserver",          "/usr/local/bin/kube-apiserver",          NULL },
         { "kube-controller-manager", "kubernetes", "kube-controller-manager", "/usr/local/bin/kube-controller-manager", NULL },
         { "kube-scheduler",          "kubernetes", "kube-scheduler",          "/usr/local/bin/kube-scheduler",          NULL },
+        { "etcd",                    "etcd",       "etcd",                    "/usr/local/bin/etcd",                    NULL },
         { "coredns",                 "coredns",    "coredns",                 "/coredns",                               NULL },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
         { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },

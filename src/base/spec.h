@@ -2,6 +2,8 @@
 #ifndef SLIPWAY_SPEC_H
 #define SLIPWAY_SPEC_H
 
+#include <stdbool.h>
+
 enum spec_class {
         CLASS_IMMUTABLE, /* belongs to the host for good: may go into user-data */
         CLASS_MUTABLE,   /* has a version, an address or a peer in it: only over SSH */
@@ -28,7 +30,11 @@ enum spec_flags {
         SPEC_START = 4,   /* unit: now */
         SPEC_DISABLE = 8, /* unit: stopped and masked (a package's own that would get in the way) */
         SPEC_RELOAD = 16, /* unit: reload instead of restart when what it reads changed */
+        SPEC_AGAIN = 64,  /* with ONCE: what is there is of no use any more, so it is written all the same. No part of the spec's digest: it is said once */
         SPEC_SET = 32,    /* artifact: a set of programs; its path is a directory and its blob a tar whose members land in it */
 };
+
+/* Whether what is there stays as it is. */
+static inline bool spec_keeps(unsigned flags) { return (flags & (SPEC_ONCE | SPEC_AGAIN)) == SPEC_ONCE; }
 
 #endif

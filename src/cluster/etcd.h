@@ -18,6 +18,8 @@ void etcd_ask(struct member *m, const char *const *words, unsigned seconds, etcd
         (const char *const[]) { "member", "list", "--consistency=s", NULL }
 #define ETCD_STATUS \
         (const char *const[]) { "endpoint", "status", NULL }
+#define ETCD_HEALTH \
+        (const char *const[]) { "endpoint", "health", NULL }
 #define ETCD_ALARMS \
         (const char *const[]) { "alarm", "list", NULL }
 
@@ -56,5 +58,41 @@ bool etcd_state(const json_t *answer, struct etcd_state *out); /* false: it says
 bool etcd_wants_defrag(const struct etcd_state *s);
 /* NOSPACE, CORRUPT or NULL: the alarm an error of `endpoint status` tells of. */
 const char *etcd_alarm(const char *error);
+
+/* ---- all members at once ---- */
+
+struct etcd_seen { /* an etcd node of cluster.yaml */
+        struct member *member;
+        char *trouble; /* why its machine or etcd could not be asked; NULL: it answered */
+        bool reached;  /* its machine answered, whatever etcd there did */
+        bool answered; /* etcd did */
+        bool healthy;  /* it read through the quorum */
+        struct etcd_state state;
+        const struct etcd_peer *peer; /* its row; NULL: it is no member */
+        /* of the asking: */
+        struct etcd_view *view;
+        json_t *status, *list;
+        bool over;
+        unsigned open;
+};
+struct etcd_view {
+        struct site *site;
+        struct etcd_seen *seen;
+        size_t count;
+        struct etcd_peer *peers; /* as the member with the newest data lists them */
+        size_t peer_count;
+        bool quorum; /* some member reads through it, or most of them name the same leader */
+        size_t waiting;
+};
+/* Asks every etcd node, for at most half a minute; opens and closes links of its own, changes nothing. Foreground. What cannot be reached is part of the
+ * answer. Release in any case. */
+int etcd_look(struct site *s, struct etcd_view *out, struct error *err);
+void etcd_view_release(struct etcd_view *v);
+/* {"cluster":.., "quorum":.., "members":[..], "problems":[..]}; see etcd_members.c */
+json_t *etcd_view_json(const struct etcd_view *v);
+json_t *etcd_alarms_json(const struct etcd_state *s); /* ["NOSPACE"] */
+
+/* The steps of a defragmentation: one member at a time, the leader last, and the alarm for want of space taken back at the end. The view's members that answer. */
+void defrag_steps(struct etcd_view *v);
 
 #endif

@@ -6,6 +6,7 @@
 
 #define ASK_SECONDS  20
 #define WAIT_SECONDS 900
+#define JOIN_SECONDS 180
 #define LOOK_MS      500
 
 /* A voter that can be asked, other than `m` itself. */
@@ -35,9 +36,26 @@ static void no_voter(struct member *m, struct step *s) { fail(m, s, "no etcd mem
 
 static void peers_read(struct site *s, json_t *answer) { s->peers = etcd_peers(answer, s->arena, &s->peer_count); }
 
+/* etcd changes its members only when all that vote have been together for five seconds: right after one came it says no, and means not yet. */
+static bool not_yet(const char *trouble) { return strstr(trouble, "unhealthy cluster") || strstr(trouble, "not enough started members"); }
+
+static void later(struct member *m, const char *why, void (*fn)(evutil_socket_t fd, short what, void *arg))
+{
+        static const struct timeval second = { .tv_sec = 1 };
+        step_doing(m->user, -1, "etcd does not change its members yet: %s", why);
+        event_base_once(m->site->base, -1, EV_TIMEOUT, fn, m, &second);
+}
+
 /* ---- join ---- */
 
 static void join_ask(struct member *m);
+
+static void on_join_time(evutil_socket_t fd, short what, void *arg)
+{
+        struct member *m = arg;
+        if (m->user && m->user->state == STEP_RUNNING)
+                join_ask(m);
+}
 
 /* All that are there now, by URL: etcd compares. One that has not started yet has no name, so it is called as the file calls it. */
 static const char *initial_cluster(const struct member *m)
@@ -68,6 +86,10 @@ static void on_added(struct member *at, json_t *answer, const char *trouble, voi
 {
         struct member *m = arg;
         struct step *s = m->user;
+        if (!answer && not_yet(trouble)) {
+                later(m, trouble, on_join_time);
+                return;
+        }
         if (!answer) {
                 m->user = NULL;
                 fail(m, s, "etcd does not take it as a learner", trouble);
@@ -81,6 +103,10 @@ static void on_stale_removed(struct member *at, json_t *answer, const char *trou
 {
         struct member *m = arg;
         struct step *s = m->user;
+        if (!answer && not_yet(trouble)) {
+                later(m, trouble, on_join_time);
+                return;
+        }
         if (!answer) {
                 m->user = NULL;
                 fail(m, s, "etcd does not let its lost member go", trouble);
@@ -88,6 +114,22 @@ static void on_stale_removed(struct member *at, json_t *answer, const char *trou
         }
         step_changed(s, "removed its lost member from etcd");
         join_ask(m);
+}
+
+/* Its machine was off, and has its data: it goes on where it was, if it still may. */
+static void started(struct member *m, const struct etcd_peer *p)
+{
+        struct step *s = m->user;
+        struct error err CLEANUP(error_release) = { 0 };
+        m->user = NULL;
+        m->joins = false;
+        if (p) {
+                step_kept(s);
+                return;
+        }
+        error_set(&err, EEXIST, EXIT_STEP, "it has data of etcd and is no member of it any more");
+        error_hint(&err, "run 'slipway reset %s', then 'slipway up'", m->node->name);
+        step_done(s, &err);
 }
 
 /* The list is asked for anew before each move: what a killed run did is seen, not assumed. */
@@ -103,7 +145,9 @@ static void on_join_list(struct member *at, json_t *answer, const char *trouble,
         }
         peers_read(m->site, answer);
         const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
-        if (p && p->learner && !*p->client) {
+        if (member_has_etcd(m)) {
+                started(m, p);
+        } else if (p && p->learner && !*p->client) {
                 joined(m);
         } else if (p) {
                 char id[17];
@@ -132,6 +176,7 @@ void step_etcd_join(struct step *s)
 {
         struct member *m = s->arg;
         m->user = s;
+        step_deadline(s, JOIN_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
         join_ask(m);
 }
 
@@ -205,12 +250,25 @@ void step_etcd_promote(struct step *s)
 
 /* ---- leave ---- */
 
+static void leave_ask(struct member *m);
+
+static void on_leave_time(evutil_socket_t fd, short what, void *arg)
+{
+        struct member *m = arg;
+        if (m->user && m->user->state == STEP_RUNNING)
+                leave_ask(m);
+}
+
 static void on_left(struct member *at, json_t *answer, const char *trouble, void *arg)
 {
         struct member *m = arg;
         struct step *s = m->user;
+        if (!answer && not_yet(trouble)) {
+                later(m, trouble, on_leave_time);
+                return;
+        }
         m->user = NULL;
-        m->left = true;
+        m->left = answer != NULL;
         if (answer) {
                 step_changed(s, "left etcd");
                 step_done(s, NULL);
@@ -240,16 +298,26 @@ static void on_leave_list(struct member *at, json_t *answer, const char *trouble
         etcd_ask(at, words, ASK_SECONDS, on_left, m);
 }
 
+static void leave_ask(struct member *m)
+{
+        struct member *at = voter(m);
+        struct step *s = m->user;
+        if (at) {
+                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_leave_list, m);
+                return;
+        }
+        m->user = NULL;
+        no_voter(m, s);
+}
+
 void step_etcd_leave(struct step *s)
 {
-        struct member *m = s->arg, *at = m->site->live ? voter(m) : NULL;
+        struct member *m = s->arg;
         if (!m->site->live) {
                 step_kept(s);
                 return;
         }
         m->user = s;
-        if (at)
-                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_leave_list, m);
-        else
-                no_voter(m, s);
+        step_deadline(s, JOIN_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
+        leave_ask(m);
 }

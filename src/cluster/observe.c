@@ -5,7 +5,7 @@
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS 5000
+#define ASK_MS 15000 /* a slow answer must not look like none: nodes that are gone are known from it */
 
 struct observe {
         struct site *site;
@@ -117,6 +117,39 @@ static void greet(struct observe *o)
         }
 }
 
+static void greeted(struct observe *o)
+{
+        if (--o->waiting)
+                return;
+        greet(o);
+        step_done(o->step, NULL);
+}
+
+static void on_state(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct etcd_state state;
+        m->etcd_well = answer && etcd_state(answer, &state) && state.leader && !state.learner;
+        greeted(arg);
+}
+
+/* Whether those who stay are a quorum matters when one is to leave: only then each is asked. */
+static void ask_health(struct observe *o)
+{
+        struct site *s = o->site;
+        bool leaves = false;
+        for (size_t i = 0; i < s->gone_count; i++)
+                leaves |= etcd_peer_of(s->peers, s->peer_count, s->gone[i].node) != NULL;
+        o->waiting = 1;
+        for (size_t i = 0; leaves && i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (!m->link || !member_has_etcd(m))
+                        continue;
+                o->waiting++;
+                etcd_ask(m, ETCD_STATUS, ASK_MS / 1000, on_state, o);
+        }
+        greeted(o);
+}
+
 static void answered(struct observe *o)
 {
         struct site *s = o->site;
@@ -125,8 +158,7 @@ static void answered(struct observe *o)
         gone_nodes(s);
         gone_peers(s);
         gone_machines(s);
-        greet(o);
-        step_done(o->step, NULL);
+        ask_health(o);
 }
 
 /* ---- etcd ---- */
@@ -210,7 +242,7 @@ void step_compare(struct step *s)
 {
         struct member *m = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        if (!m->site->identity.prefix || !json_object_get(m->said, "cluster")) { /* nothing of ours is there: all of it will come */
+        if (!m->site->identity.prefix || (!json_object_get(m->said, "cluster") && !member_adopted(m))) { /* nothing of ours is there: all of it will come */
                 m->fate = FATE_INSTALL;
                 step_kept(s);
                 return;
@@ -224,12 +256,8 @@ void step_compare(struct step *s)
                 return;
         }
         m->fate = FATE_CHANGE;
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                error_hint(&err, "run again: it goes on where it stopped");
-                step_done(s, &err);
+        if (member_cut(m, s))
                 return;
-        }
         m->comparing = true;
         m->user = s;
         link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 2);

@@ -95,7 +95,7 @@ static int check_quorum(const struct site *s, struct error *err)
         for (size_t i = 0; i < s->peer_count; i++)
                 voters += !s->peers[i].learner;
         for (size_t i = 0; i < s->count; i++)
-                healthy += s->members[i].link && member_has_etcd(&s->members[i]) && !s->members[i].promotes;
+                healthy += s->members[i].etcd_well && !s->members[i].promotes;
         for (size_t i = 0; i < s->gone_count; i++) {
                 const struct member *m = &s->gone[i];
                 const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
@@ -144,6 +144,19 @@ static int check_loss(const struct site *s, struct error *err)
         return error_hint(err, "'slipway etcd restore SNAPSHOT' brings it back; to begin anew, run 'slipway down' first; nothing was changed");
 }
 
+/* Nobody leaves an etcd that does not answer: their votes would stay, and what is left would never have a quorum again. */
+static int check_leave(const struct site *s, struct error *err)
+{
+        bool off = true;
+        if (s->live || !s->gone_count || !site_born(s))
+                return 0;
+        for (size_t i = 0; i < s->count; i++)
+                off &= !(s->members[i].node->pool->roles & ROLE_ETCD) || s->members[i].fate == FATE_START;
+        error_set(err, EBUSY, EXIT_UNHEALTHY, "%s is to be removed, and etcd does not answer: it could not be told", s->gone[0].node->name);
+        return error_hint(err, off ? "the machines are off: run 'slipway up' with the nodes in the file first, then remove them; nothing was changed"
+                                   : "'slipway status' says why; without a quorum, 'slipway etcd recover' builds it anew; nothing was changed");
+}
+
 /* Who was taken out of etcd and still has its old data would only bring harm. */
 static int check_strays(const struct site *s, struct error *err)
 {
@@ -159,7 +172,7 @@ static int check_strays(const struct site *s, struct error *err)
 
 /* ---- versions ---- */
 
-static int check_version(const struct site *s, struct error *err)
+int plan_check_version(const struct site *s, struct error *err)
 {
         struct version now, want = s->cluster->kubernetes;
         const char *text = s->version;
@@ -209,7 +222,7 @@ static void decide_etcd(struct site *s, struct member *m)
         const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
         if (!s->live || !(m->node->pool->roles & ROLE_ETCD))
                 return;
-        if (member_has_etcd(m))
+        if (member_has_etcd(m) || (m->fate == FATE_START && p)) /* what is on the disk of a machine that is off, step_etcd_join sees when it is on */
                 m->promotes = p && p->learner;
         else
                 m->joins = !p || *p->client || p->learner || site_born(s); /* else the first run was stopped before it came to this node */
@@ -220,6 +233,7 @@ static void decide(struct site *s, struct member *m)
         if (!m->connect)
                 m->fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
         decide_etcd(s, m);
+        m->before = member_version(m) ? arena_strdup(s->arena, member_version(m)) : NULL;
         for (size_t i = 0; i < m->change_count; i++)
                 m->restarts |= plan_part(&m->changes[i]);
         m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);
@@ -233,8 +247,10 @@ int plan_make(struct site *s, struct error *err)
         if (r == 0)
                 r = check_strays(s, err);
         if (r == 0)
+                r = check_leave(s, err);
+        if (r == 0)
                 r = check_quorum(s, err);
-        return r == 0 ? check_version(s, err) : r;
+        return r == 0 ? plan_check_version(s, err) : r;
 }
 
 bool plan_empty(const struct site *s)

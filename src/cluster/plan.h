@@ -22,6 +22,8 @@ enum part {
 
 /* Decides fates, restarts and joins from what was observed. Fails, with nothing changed, on what must not be done: quorum, skew, lost data. */
 int plan_make(struct site *s, struct error *err);
+/* Its part that needs no more than the API: before anything is fetched for a version that is refused. */
+int plan_check_version(const struct site *s, struct error *err);
 bool plan_empty(const struct site *s);
 /* For people, and for programs. */
 void plan_text(const struct site *s, bool every_file, struct str *out);

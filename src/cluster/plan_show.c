@@ -37,10 +37,12 @@ static void node_words(const struct member *m, struct str *out)
                 if (!m->restarts && m->change_count)
                         str_add(out, "disrupts nothing");
         }
-        if (m->joins)
-                str_add(out, "; its etcd joins as a learner and is promoted");
-        if (m->promotes)
-                str_add(out, "; its etcd is promoted");
+        const char *etcd = m->joins && m->fate == FATE_START ? "its etcd comes back, or joins as a learner if its data is gone" /* seen when it runs */
+                           : m->joins                        ? "its etcd joins as a learner and is promoted"
+                           : m->promotes                     ? "its etcd is promoted"
+                                                             : NULL;
+        if (etcd)
+                str_addf(out, "%s%s", out->len ? "; " : "", etcd);
 }
 
 /* The only API server, or the only etcd, is away while it starts again. */
@@ -96,8 +98,10 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 str_addf(out, "plan for %s: nothing to do, %zu nodes are as the file says\n", s->cluster->name, s->count);
                 return;
         }
-        for (size_t i = 0; i < s->count; i++)
-                width = strlen(s->members[i].node->name) > width ? strlen(s->members[i].node->name) : width;
+        for (size_t i = 0; i < s->count + s->gone_count; i++) {
+                const struct member *m = i < s->count ? &s->members[i] : &s->gone[i - s->count];
+                width = strlen(m->node->name) > width ? strlen(m->node->name) : width;
+        }
         str_addf(out, "plan for %s%s%s:\n", s->cluster->name, s->version ? ", now " : "", s->version ? s->version : "");
         for (size_t i = 0; i < s->count; i++)
                 member_text(&s->members[i], all, width, out);

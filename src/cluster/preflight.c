@@ -2,6 +2,7 @@
  * stands at the end. */
 #include <time.h>
 
+#include "base/sha256.h"
 #include "cluster/site.h"
 
 struct look {
@@ -29,7 +30,17 @@ static const char *text(const struct member *m, const char *key)
         return t ? t : "";
 }
 
-static bool ours(const struct look *l) { return streq(text(l->m, "cluster"), l->m->site->identity.prefix); }
+bool member_adopted(const struct member *m)
+{
+        const char *cert = m->site->identity.ca[CA_CLUSTER].cert;
+        char digest[SHA256_HEX];
+        if (!cert || *text(m, "cluster"))
+                return false;
+        sha256_hex(cert, strlen(cert), digest);
+        return streq(text(m, "clusterCA"), digest);
+}
+
+static bool ours(const struct look *l) { return streq(text(l->m, "cluster"), l->m->site->identity.prefix) || member_adopted(l->m); }
 
 static void check_root(struct look *l)
 {
@@ -83,7 +94,7 @@ static void check_size(struct look *l)
         {
                 json_int_t free_bytes = json_integer_value(json_object_get(disk, "free"));
                 const char *path = json_string_value(json_object_get(disk, "path"));
-                if (path && streq(path, "/var/lib") && free_bytes < MIN_DISK && !*l->m->applied)
+                if (path && streq(path, "/var/lib") && free_bytes < MIN_DISK && !*l->m->applied && !ours(l))
                         problem(l, "make room", "%" JSON_INTEGER_FORMAT " MiB are free under %s, and 3 GiB are needed", free_bytes >> 20, path);
         }
 }
@@ -104,7 +115,7 @@ static void check_leftovers(struct look *l)
         const char *cluster = text(l->m, "cluster");
         if (*cluster && !ours(l))
                 problem(l, "take it out of that cluster first, or use another machine", "it belongs to another cluster of slipway's (%s)", cluster);
-        else if (!*cluster && json_array_size(left))
+        else if (!*cluster && json_array_size(left) && !member_adopted(l->m))
                 problem(l, "clean the machine, or use another", "something of another cluster is there: %s", json_string_value(json_array_get(left, 0)));
 }
 

@@ -186,12 +186,8 @@ void step_reset_host(struct step *s)
         struct member *m = s->arg;
         const struct cluster *c = m->site->cluster;
         struct error err CLEANUP(error_release) = { 0 };
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                error_hint(&err, "run again: it goes on where it stopped");
-                step_done(s, &err);
+        if (member_cut(m, s))
                 return;
-        }
         member_forget_spec(m);
         m->spec = (struct nodespec){ .node = m->node };
         m->rendered = true;

@@ -2,6 +2,7 @@
 
 #include "cluster/etcd.h"
 #include "cluster/roll.h"
+#include "cluster/upgrade.h"
 #include "kube/drain.h"
 #include "kube/wait.h"
 
@@ -21,24 +22,24 @@ static void on_drain_progress(size_t left, const char *held, void *arg)
 {
         struct member *m = arg;
         if (*held)
-                step_doing(m->user, -1, "%zu pods left; one may not go: %s", left, held);
+                step_doing(m->draining, -1, "%zu pods left; one may not go: %s", left, held);
         else
-                step_doing(m->user, -1, "%zu pods left", left);
+                step_doing(m->draining, -1, "%zu pods left", left);
 }
 
 static void on_orphan(const char *pod, void *arg)
 {
         struct member *m = arg;
-        step_changed(m->user, "evicted %s, which nothing makes again", pod);
+        step_changed(m->draining, "evicted %s, which nothing makes again", pod);
 }
 
 /* Nothing stays cordoned because of us when its pods could not leave. */
 static void on_put_back(const char *error, void *arg)
 {
         struct member *m = arg;
-        struct step *s = m->user;
+        struct step *s = m->draining;
         struct error err CLEANUP(error_release) = { 0 };
-        m->user = NULL;
+        m->draining = NULL;
         error_set(&err, EBUSY, EXIT_STEP, "its pods did not leave within %" PRId64 " s: %s", m->site->cluster->upgrade.drain_timeout, m->trouble);
         error_hint(&err,
                 error ? "the node could not be uncordoned either: kubectl uncordon it, make room for the pod (more replicas, or a softer budget), and run again"
@@ -49,10 +50,10 @@ static void on_put_back(const char *error, void *arg)
 static void on_drained(const char *error, void *arg)
 {
         struct member *m = arg;
-        struct step *s = m->user;
+        struct step *s = m->draining;
         m->drain = NULL;
         if (!error) {
-                m->user = NULL;
+                m->draining = NULL;
                 step_done(s, NULL);
                 return;
         }
@@ -74,8 +75,8 @@ static void on_cordoned(const char *error, void *arg)
         struct member *m = arg;
         struct error err CLEANUP(error_release) = { 0 };
         if (error) {
-                struct step *s = m->user;
-                m->user = NULL;
+                struct step *s = m->draining;
+                m->draining = NULL;
                 error_set(&err, EIO, EXIT_STEP, "it cannot be cordoned: %s", error);
                 step_done(s, &err);
                 return;
@@ -87,7 +88,7 @@ static void on_cordoned(const char *error, void *arg)
 void member_drain(struct member *m, struct step *s)
 {
         bool ours;
-        m->user = s;
+        m->draining = s;
         step_doing(s, -1, "moving its pods away");
         if (node_cordoned(m->object, &ours) && !ours)
                 drain(m);
@@ -132,6 +133,10 @@ static void again(struct member *m, const char *what)
 {
         if (m->healthy->state != STEP_RUNNING)
                 return; /* its time is over */
+        if (m->well_by && run_now(&m->site->run) > m->well_by) {
+                upgrade_back(m, m->healthy, what);
+                return;
+        }
         step_doing(m->healthy, -1, "waiting for %s", what);
         if (!m->timer)
                 m->timer = evtimer_new(m->site->base, on_timer, m);
@@ -252,11 +257,14 @@ void step_healthy(struct step *s)
         struct member *m = s->arg;
         const char *argv[8] = { "systemctl", "start" };
         size_t n = 2;
-        if (m->apply && m->apply->state == STEP_KEPT && !m->joins) {
+        if (m->apply && m->apply->state == STEP_KEPT && !m->joins && !m->made) {
                 step_kept(s);
                 return;
         }
-        step_deadline(s, WAIT_SECONDS, "'slipway logs NODE' says more; the next run goes on from here");
+        if (upgrade_member(m))
+                m->well_by = run_now(s->run) + m->site->cluster->upgrade.health_timeout * 1000;
+        else
+                step_deadline(s, WAIT_SECONDS, "'slipway logs NODE' says more; the next run goes on from here");
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (nodespec_find(&m->spec, SPEC_UNIT, names[i]))
                         argv[n++] = names[i];
@@ -264,25 +272,4 @@ void step_healthy(struct step *s)
                 link_run(m->link, argv, NULL, 1 << 16, on_jobs, m);
         else
                 look(m);
-}
-
-/* ---- the Node object of one that left ---- */
-
-static void on_forgotten(const struct kube_reply *reply, void *arg)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        bool failed = reply->error && reply->status != 404;
-        if (failed)
-                error_set(&err, EIO, EXIT_STEP, "its Node cannot be deleted: %s", reply->error);
-        step_done(arg, failed ? &err : NULL);
-}
-
-void step_forget(struct step *s)
-{
-        struct member *m = s->arg;
-        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", m->node->name);
-        if (m->object && m->site->kube)
-                kube_request(m->site->kube, "DELETE", path, NULL, NULL, 0, on_forgotten, s);
-        else
-                step_kept(s);
 }

@@ -11,7 +11,6 @@ void step_uncordon(struct step *s);
 void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
 void step_etcd_promote(struct step *s);
 void step_etcd_leave(struct step *s);
-void step_forget(struct step *s); /* its Node object */
 
 /* Cordons the member's node (m->object) and moves its pods away; ends the step. One that they will not leave is uncordoned again. */
 void member_drain(struct member *m, struct step *s);

@@ -112,6 +112,8 @@ void step_kept(struct step *s)
                 finish(s, STEP_KEPT);
 }
 
+void step_skipped(struct step *s) { finish(s, STEP_SKIPPED); }
+
 /* Rooms that know only one machine begin their sentences with its name; here the step says it already. */
 static const char *without_node(const struct step *s, const char *message)
 {

@@ -67,6 +67,8 @@ void step_deadline(struct step *s, unsigned seconds, const char *hint);
 /* err NULL: done. Else it failed: the error is copied, prefixed with the node and step. */
 void step_done(struct step *s, struct error *err);
 void step_kept(struct step *s);
+/* It was waiting for something that will not come, because of another step's failure: that one is told, not this one. */
+void step_skipped(struct step *s);
 /* Runs the loop until no step is left that can begin. 0, or the first failure in err (the others are in the steps). SIGINT and SIGTERM stop the run between steps: -EINTR. */
 int run_execute(struct run *r, struct error *err);
 void run_release(struct run *r);

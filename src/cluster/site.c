@@ -59,11 +59,32 @@ struct member *site_member(struct site *s, const char *name)
         return NULL;
 }
 
+bool member_cut(const struct member *m, struct step *s)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (m->link)
+                return false;
+        error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+        error_hint(&err, "run again: it goes on where it stopped");
+        step_done(s, &err);
+        return true;
+}
+
 int member_leaves(struct member *m, struct error *err)
 {
         int r = m->issued ? 0 : identity_node(&m->site->identity, m->site->cluster, m->node, &m->leaves, err);
         m->issued |= r == 0;
         return r;
+}
+
+/* The kubelet renews its certificate by itself, through the API. One that is expired, or an authority's that is going, gets it to the API no more: only we can help. */
+static void look_at_kubelet(struct member *m)
+{
+        const struct identity *id = &m->site->identity;
+        const char *pem = json_string_value(json_object_get(m->said, "kubeletClient"));
+        m->facts.kubelet_again = pem && id->prefix && (identity_renews(id, m->node->name) || !identity_signed(id, CA_CLUSTER, pem));
+        if (m->facts.kubelet_again)
+                m->applied[0] = 0; /* the spec may be the same: it is sent all the same */
 }
 
 int member_render(struct member *m, struct error *err)
@@ -72,6 +93,8 @@ int member_render(struct member *m, struct error *err)
         if (m->rendered)
                 return 0;
         int r = facts_from_agent(m->said, m->node, s->arena, &m->facts, err);
+        if (r == 0)
+                look_at_kubelet(m);
         if (r == 0 && m->etcd_initial && !m->facts.etcd_initial) {
                 m->facts.etcd_initial = m->etcd_initial;
                 m->facts.etcd_state = "existing";
@@ -125,6 +148,8 @@ void site_release(struct site *s)
         if (s->verify_timer)
                 event_free(s->verify_timer);
         json_decref(s->nodes);
+        if (s->fabric_timer)
+                event_free(s->fabric_timer);
         run_release(&s->run);
         identity_release(&s->identity);
         free(s->lock_path);

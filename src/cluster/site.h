@@ -49,6 +49,8 @@ struct member { /* a node in a run */
         bool labelled;                 /* and are on it */
         /* the plan's */
         enum fate fate;
+        const char *before; /* the version of its kubelet when the plan was made; NULL: none */
+        int64_t well_by;    /* milliseconds of the run: a node that is upgraded goes back when it is not well by then */
         struct change *changes;
         size_t change_count;
         unsigned restarts;        /* enum part bits */
@@ -56,12 +58,17 @@ struct member { /* a node in a run */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
         const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
+        bool etcd_well;           /* its etcd votes and follows a leader; only asked when a member is to leave */
         bool answers;             /* FATE_REMOVE: its machine can be reached */
         bool comparing;           /* the agent only says what would change */
         bool cordoned;            /* by this run */
         bool left;                /* it is no member of etcd any more */
         const char *trouble;
+        /* instead of the step's end, when its entries were applied: for who applies more than once in a step */
+        void (*on_applied)(struct member *m, unsigned failed, void *arg);
+        void *on_applied_arg;
         struct drain *drain;
+        struct step *draining;
         struct event *timer; /* of the step that looks again and again */
         struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
@@ -85,14 +92,19 @@ struct site {
         size_t gone_count;
         struct etcd_peer *peers; /* etcd's members, by its own word */
         size_t peer_count;
-        bool live;       /* etcd has a quorum: who comes now joins something that lives */
-        bool api_up;     /* the API answered when it was looked at */
-        json_t *nodes;   /* all Nodes it has then */
-        char *version;   /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
-        bool allow_down; /* an older version than the one that runs is meant */
+        bool live;                 /* etcd has a quorum: who comes now joins something that lives */
+        bool api_up;               /* the API answered when it was looked at */
+        json_t *nodes;             /* all Nodes it has then */
+        char *version;             /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
+        const char *snapshot_path; /* taken before an upgrade; NULL: none */
+        bool force;                /* go on in spite of what a look warns of */
+        bool allow_down;           /* an older version than the one that runs is meant */
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
+        /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
+        int (*accepted)(struct site *s, struct error *err);
+        void *accepted_arg;
         bool only_plan; /* the run ends with it */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
@@ -101,7 +113,8 @@ struct site {
         size_t tunnel_count;
         char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer, *api_timer;
+        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer;
+        struct step *api;
         struct run run;
 };
 
@@ -116,9 +129,13 @@ int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
 void site_tunnels_free(struct site *s);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
+/* Ends the step when the member's link is gone: true. */
+bool member_cut(const struct member *m, struct step *s);
 int member_leaves(struct member *m, struct error *err);
 /* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
 int member_render(struct member *m, struct error *err);
+/* It is of a cluster that is being taken over: no record of ours yet, but our authority is its own. */
+bool member_adopted(const struct member *m);
 /* So that the next time it is rendered anew. */
 void member_forget_spec(struct member *m);
 
@@ -133,7 +150,10 @@ void step_compare(struct step *s);    /* arg: member */
 void step_observe(struct step *s);    /* arg: site */
 void step_plan(struct step *s);       /* arg: site */
 void step_api(struct step *s);        /* arg: site */
+void api_look(struct site *s);        /* a node could not be applied: is the API still worth waiting for? */
 void step_objects(struct step *s);    /* arg: site */
+void step_manifests(struct step *s);  /* arg: site; only where the fabric is custom, as the next */
+void step_fabric(struct step *s);     /* arg: site */
 void step_node_ready(struct step *s); /* arg: member */
 void step_dns(struct step *s);        /* arg: site */
 void step_verify(struct step *s);     /* arg: site */

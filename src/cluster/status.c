@@ -1,11 +1,12 @@
 /* Asking: every question goes out at once, and the loop ends with the last answer. */
 #include <event2/event.h>
 
+#include "cluster/etcd.h"
 #include "cluster/status.h"
 
-#define API_PATIENCE 8000       /* milliseconds for one answer of the API */
-#define TUNNEL_OPENS 20000      /* that has to open a tunnel first */
-#define ETCD_MAX     (64 << 10) /* bytes of etcdctl's answer */
+#define API_PATIENCE  8000  /* milliseconds for one answer of the API */
+#define TUNNEL_OPENS  20000 /* that has to open a tunnel first */
+#define ETCD_PATIENCE 5     /* seconds for etcd's */
 
 static void answered(struct status *st, size_t *waiting)
 {
@@ -30,37 +31,14 @@ static void node_answered(struct status_node *n)
                 answered(n->status, &n->status->node_waiting);
 }
 
-static char *last_line(const char *text)
-{
-        size_t n = strlen(text);
-        while (n && text[n - 1] == '\n')
-                n--;
-        const char *start = memrchr(text, '\n', n);
-        start = start ? start + 1 : text;
-        return xstrndup(start, (size_t)(text + n - start));
-}
-
-static void on_etcd(struct link *l, int status, const char *out, const char *errors, void *arg)
+static void on_etcd(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
         struct status_node *n = arg;
-        json_t *list = status == 0 && out ? json_loads(out, JSON_DECODE_INT_AS_REAL, NULL) : NULL; /* ids have 64 bits, without a sign */
         json_decref(n->etcd);
-        n->etcd = json_incref(json_array_get(list, 0));
-        json_decref(list);
-        replace(&n->etcd_trouble, n->etcd ? NULL : errors && *errors ? last_line(errors) : xstrdup("etcdctl gave no answer"));
-        link_close(l);
-}
-
-/* Every member is asked on its own machine: so one that is down hides nothing of the others. */
-static void ask_etcd(struct status_node *n, struct link *l)
-{
-        static const char *const argv[] = { "sh", "-c",
-                "PATH=$PATH:/usr/local/bin:/opt/bin; p=/etc/kubernetes/pki/etcd; "
-                "exec etcdctl --endpoints https://127.0.0.1:2379 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key "
-                "--dial-timeout 3s --command-timeout 5s endpoint status -w json",
-                NULL };
-        n->etcd_asked = true;
-        link_run(l, argv, NULL, ETCD_MAX, on_etcd, n);
+        n->etcd = json_incref(answer);
+        replace(&n->etcd_trouble, answer ? NULL : xstrdup(trouble));
+        if (m->link)
+                link_close(m->link);
 }
 
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
@@ -73,8 +51,9 @@ static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *
         n->heard = true;
         replace(&n->trouble, NULL);
         snprintf(n->member->applied, sizeof(n->member->applied), "%s", digest);
-        if (n->member->node->pool->roles & ROLE_ETCD)
-                ask_etcd(n, l);
+        n->etcd_asked = n->member->node->pool->roles & ROLE_ETCD;
+        if (n->etcd_asked)
+                etcd_ask(n->member, ETCD_STATUS, ETCD_PATIENCE, on_etcd, n);
         else
                 link_close(l);
 }
@@ -90,12 +69,19 @@ static void not_reached(struct status_node *n, char *why)
         replace(&n->trouble, why);
 }
 
+/* The link begins its sentences with the node's name, and so does the list of problems. */
+static char *without_name(const struct status_node *n, const char *message)
+{
+        char *prefix CLEANUP(free_p) = xasprintf("node %s: ", n->member->node->name);
+        return xstrdup(has_prefix(message, prefix) ? message + strlen(prefix) : message);
+}
+
 static void on_closed(struct link *l, struct error *err, void *arg)
 {
         struct status_node *n = arg;
         n->member->link = NULL;
         if (!n->heard)
-                not_reached(n, xstrdup(err && err->message ? err->message : "it cannot be reached"));
+                not_reached(n, without_name(n, err && err->message ? err->message : "it cannot be reached"));
         node_answered(n);
 }
 
@@ -110,7 +96,7 @@ static void ask_node(struct status *st, struct status_node *n)
                 return;
         machine->target.cluster = st->site->identity.prefix;
         if (link_open(st->site->base, &machine->target, &events, &n->member->link, &err) < 0) {
-                not_reached(n, xstrdup(err.message));
+                not_reached(n, without_name(n, err.message));
                 return;
         }
         n->closed = false;
@@ -151,10 +137,13 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
                 json_decref(st->site->members[i].object);
                 st->site->members[i].object = NULL;
         }
+        json_array_clear(st->others); /* with --watch it is asked again */
         json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
                 struct member *m = site_member(st->site, json_string_value(json_object_get(json_object_get(o, "metadata"), "name")));
-                if (m && !m->object)
+                if (!m)
+                        json_array_append(st->others, o);
+                else if (!m->object)
                         m->object = json_incref(o);
         }
         answered(st, &st->api_waiting);
@@ -204,7 +193,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) { event_base_loo
 
 void status_begin(struct status *st, struct site *s)
 {
-        *st = (struct status){ .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st->nodes)), .timer = evtimer_new(s->base, on_timer, st) };
+        *st = (struct status){
+                .site = s, .nodes = xcalloc(s->count + 1, sizeof(*st->nodes)), .timer = evtimer_new(s->base, on_timer, st), .others = json_array()
+        };
         for (size_t i = 0; i < s->count; i++)
                 st->nodes[i] = (struct status_node){ .status = st, .member = &s->members[i], .closed = true };
 }
@@ -223,6 +214,7 @@ void status_end(struct status *st)
         kube_free(st->site->kube);
         st->site->kube = NULL;
         event_free(st->timer);
+        json_decref(st->others);
         free(st->api_trouble);
         free(st->api_version);
         free(st->nodes);

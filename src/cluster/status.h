@@ -30,6 +30,7 @@ struct status {
         struct event *timer;
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
+        json_t *others; /* Nodes of the API that are not in cluster.yaml */
 };
 void status_begin(struct status *st, struct site *s);
 void status_ask_nodes(struct status *st);

@@ -2,14 +2,16 @@
  *
  *   cluster, healthy, problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift, drifted[], address, trouble
+ *   others[]: nodes that are not in cluster.yaml (a machine that kubeadm joined): name, ready, version, address, pool (slipway's label, else null), note
  *   api: server, ready, version, trouble
- *   etcd[]: node, healthy, leader, version, dbSize, trouble
+ *   etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment, trouble
  *   certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
  *   run: who holds the lock, null when nobody does */
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/file.h"
+#include "cluster/etcd.h"
 #include "cluster/status.h"
 #include "kube/wait.h"
 
@@ -86,6 +88,22 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
         return o;
 }
 
+/* Not ours to mend, so it is told and is no problem. */
+static json_t *other_json(const json_t *node)
+{
+        const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"),
+                     *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
+        const char *pool = json_string_value(json_object_get(labels, POOL_LABEL));
+        json_t *o = json_object();
+        set(o, "name", object_name(node));
+        json_object_set_new(o, "ready", json_boolean(node_ready(node)));
+        set(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
+        set(o, "address", node_internal_ip(node));
+        set(o, "pool", pool);
+        set(o, "note", pool ? "no longer in cluster.yaml" : "joined from outside, not in cluster.yaml");
+        return o;
+}
+
 /* ---- API, etcd ---- */
 
 static json_t *api_json(const struct status *st, json_t *problems)
@@ -106,22 +124,24 @@ static json_t *api_json(const struct status *st, json_t *problems)
         return o;
 }
 
-static json_t *etcd_json(const struct status_node *n, json_t *problems)
+static json_t *member_json(const struct status_node *n, json_t *problems)
 {
-        const json_t *status = json_object_get(n->etcd, "Status"), *header = json_object_get(status, "header");
-        const json_t *errors = json_object_get(status, "errors");
-        double leader = json_number_value(json_object_get(status, "leader")), self = json_number_value(json_object_get(header, "member_id"));
-        const char *trouble = n->etcd_trouble           ? n->etcd_trouble
-                              : !n->etcd                ? "its machine could not be asked"
-                              : json_array_size(errors) ? json_string_value(json_array_get(errors, 0))
-                              : leader <= 0             ? "there is no leader"
-                                                        : NULL;
+        struct etcd_state e;
+        bool known = etcd_state(n->etcd, &e);
+        const char *trouble = n->etcd_trouble             ? n->etcd_trouble
+                              : !known                    ? "its machine could not be asked"
+                              : json_array_size(e.errors) ? json_string_value(json_array_get(e.errors, 0))
+                              : !e.leader                 ? "there is no leader"
+                                                          : NULL;
         json_t *o = json_object();
         set(o, "node", n->member->node->name);
         json_object_set_new(o, "healthy", json_boolean(!trouble));
-        json_object_set_new(o, "leader", json_boolean(leader > 0 && leader == self));
-        set(o, "version", json_string_value(json_object_get(status, "version")));
-        json_object_set_new(o, "dbSize", json_integer((json_int_t)json_number_value(json_object_get(status, "dbSize"))));
+        json_object_set_new(o, "leader", json_boolean(known && e.leader == e.id));
+        set(o, "version", known ? e.version : NULL);
+        json_object_set_new(o, "dbSize", json_integer(e.size));
+        json_object_set_new(o, "inUse", json_integer(e.in_use));
+        json_object_set_new(o, "alarms", etcd_alarms_json(&e));
+        json_object_set_new(o, "defragment", json_boolean(known && etcd_wants_defrag(&e)));
         set(o, "trouble", trouble);
         if (trouble)
                 problem(problems, "etcd on %s: %s", n->member->node->name, trouble);
@@ -187,19 +207,22 @@ static json_t *run_json(const struct status *st)
 
 json_t *status_json(const struct status *st, bool *healthy)
 {
-        json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(), *o = json_object();
+        json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(), *others = json_array(), *o = json_object();
         json_t *api = api_json(st, problems);
         for (size_t i = 0; i < st->site->count; i++) {
                 json_array_append_new(nodes, node_json(st, &st->nodes[i], problems));
                 if (st->nodes[i].member->node->pool->roles & ROLE_ETCD)
-                        json_array_append_new(etcd, etcd_json(&st->nodes[i], problems));
+                        json_array_append_new(etcd, member_json(&st->nodes[i], problems));
         }
+        for (size_t i = 0; i < json_array_size(st->others); i++)
+                json_array_append_new(others, other_json(json_array_get(st->others, i)));
         json_t *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
         set(o, "cluster", st->site->cluster->name);
         json_object_set_new(o, "healthy", json_boolean(*healthy));
         json_object_set_new(o, "problems", problems);
         json_object_set_new(o, "nodes", nodes);
+        json_object_set_new(o, "others", others);
         json_object_set_new(o, "api", api);
         json_object_set_new(o, "etcd", etcd);
         json_object_set_new(o, "certificates", certificates);

@@ -72,9 +72,39 @@ void step_api(struct step *s)
         }
         step_doing(s, -1, "waiting for /readyz");
         step_deadline(s, WAIT_SECONDS, "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
+        site->api = s;
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
         site->api_timer = event_new(site->base, -1, EV_PERSIST, on_api_timer, s);
         event_add(site->api_timer, &(struct timeval){ .tv_sec = 2 });
+        api_look(site);
+}
+
+/* How many nodes of a role are there, and how many of them could not be applied. */
+static void count_failed(const struct site *s, unsigned role, size_t *all, size_t *failed)
+{
+        *all = *failed = 0;
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                if (!(m->node->pool->roles & role))
+                        continue;
+                ++*all;
+                *failed += m->apply && m->apply->state == STEP_FAILED;
+        }
+}
+
+/* Without a control plane, or without a majority of etcd, it will not come: the run ends now and not after a long wait. */
+void api_look(struct site *s)
+{
+        size_t control, etcd, no_control, no_etcd;
+        if (!s->api || s->api->state != STEP_RUNNING || !s->wait)
+                return;
+        count_failed(s, ROLE_CONTROL_PLANE, &control, &no_control);
+        count_failed(s, ROLE_ETCD, &etcd, &no_etcd);
+        if (no_control < control && no_etcd <= (etcd - 1) / 2)
+                return;
+        kube_cancel(s->wait);
+        s->wait = NULL;
+        step_skipped(s->api);
 }
 
 /* ---- objects ---- */
@@ -93,9 +123,10 @@ void step_objects(struct step *s)
         struct error err CLEANUP(error_release) = { 0 };
         struct str documents CLEANUP(str_release) = { 0 };
         const struct spec_entry *kubelet = NULL;
+        const struct nodespec *spec = NULL;
         for (size_t i = 0; i < site->count && !kubelet; i++)
                 if (site->members[i].rendered)
-                        kubelet = nodespec_find(&site->members[i].spec, SPEC_FILE, "/var/lib/kubelet/config.yaml");
+                        kubelet = nodespec_find(spec = &site->members[i].spec, SPEC_FILE, "/var/lib/kubelet/config.yaml");
         if (!kubelet) {
                 error_set(&err, EINVAL, EXIT_INTERNAL, "no node has a kubelet configuration");
                 step_done(s, &err);
@@ -108,7 +139,10 @@ void step_objects(struct step *s)
         str_add(&documents, "\n---\n");
         addon_fabric(site->cluster, &documents);
         str_add(&documents, "\n---\n");
-        addon_dns(site->cluster, &documents);
+        addon_joined(site->cluster, spec, &documents);
+        str_add(&documents, "\n---\n");
+        if (site->cluster->network.manage_dns)
+                addon_dns(site->cluster, &documents);
         kube_apply(site->kube, str_text(&documents), on_objects, s);
 }
 
@@ -125,7 +159,7 @@ static char *node_document(const struct member *m)
                 add_label(labels, "node-role.kubernetes.io/control-plane", "");
                 add_label(labels, "node.kubernetes.io/exclude-from-external-load-balancers", "");
         }
-        add_label(labels, "slipway.dev/pool", n->pool->name);
+        add_label(labels, POOL_LABEL, n->pool->name);
         for (size_t i = 0; i < n->pool->labels.n; i++)
                 add_label(labels, n->pool->labels.v[i].key, n->pool->labels.v[i].value);
         for (size_t i = 0; n->host && i < n->host->labels.n; i++)
@@ -237,7 +271,7 @@ static void ask_dns(evutil_socket_t fd, short what, void *arg)
 void step_dns(struct step *s)
 {
         struct site *site = s->arg;
-        if (site->cluster->network.fabric.kind == FABRIC_NONE) { /* its pods wait for the fabric */
+        if (site->cluster->network.fabric.kind == FABRIC_NONE || !site->cluster->network.manage_dns) { /* its pods wait for the fabric; or it is not ours */
                 step_kept(s);
                 return;
         }

@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <time.h>
 
-#include "cluster/site.h"
+#include "cluster/upgrade.h"
 
 /* ---- artifacts and what the provider needs once ---- */
 
@@ -55,11 +55,19 @@ void step_prepare(struct step *s)
 
 /* ---- machines ---- */
 
-static void on_created(struct machine *machine, struct error *err, void *arg)
+static void on_made(struct machine *machine, struct error *err, void *arg)
 {
         struct step *s = arg;
         if (!err)
-                step_changed(s, "made or started the machine");
+                step_changed(s, "made the machine");
+        step_done(s, err);
+}
+
+static void on_started(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "the machine was off: started it");
         step_done(s, err);
 }
 
@@ -79,7 +87,7 @@ void step_create(struct step *s)
                 return;
         }
         m->made = true;
-        m->site->ops->create(&m->site->provider, m->machine, on_created, s);
+        m->site->ops->create(&m->site->provider, m->machine, m->machine->state == MACHINE_STOPPED ? on_started : on_made, s);
 }
 
 void step_destroy(struct step *s)
@@ -175,17 +183,27 @@ static void on_applied(struct link *l, unsigned changed, unsigned failed, void *
         struct member *m = arg;
         struct step *s = m->user;
         struct error err CLEANUP(error_release) = { 0 };
+        if (m->on_applied) {
+                m->on_applied(m, failed, m->on_applied_arg);
+                return;
+        }
         m->user = NULL;
         if (!s)
                 return;
         if (m->comparing)
                 failed = 0; /* what would fail says so when it is done */
         m->comparing = false;
+        if (failed && upgrade_member(m)) {
+                m->user = s;
+                upgrade_back(m, s, "its files to be applied");
+                return;
+        }
         if (failed) {
                 error_set(&err, EIO, EXIT_STEP, "%u entries could not be applied", failed);
                 error_hint(&err, "the lines above say which and why; mend it and run again");
         }
         step_done(s, failed ? &err : NULL);
+        api_look(m->site);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -215,6 +233,7 @@ static void on_closed(struct link *l, struct error *err, void *arg)
         if (!err)
                 error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
         step_done(s, err ? err : &gone);
+        api_look(m->site);
 }
 
 static void open_link(struct member *m)
@@ -248,12 +267,8 @@ void step_apply(struct step *s)
                 step_kept(s);
                 return;
         }
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                error_hint(&err, "run again: it goes on where it stopped");
-                step_done(s, &err);
+        if (member_cut(m, s))
                 return;
-        }
         m->user = s;
         link_apply(m->link, &m->spec, m->site->items, m->site->item_count, 0);
 }

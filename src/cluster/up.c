@@ -5,6 +5,7 @@
  * at a time, all others at once. */
 #include "cluster/reset.h"
 #include "cluster/roll.h"
+#include "cluster/upgrade.h"
 #include "kube/drain.h"
 
 /* ---- before the plan: nothing changes ---- */
@@ -26,8 +27,13 @@ void up_steps(struct site *s)
                 step_after(m->compare, s->artifacts); /* their digests are part of what is compared */
                 step_after(s->plan, m->compare);
         }
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
+                step_after(s->plan, run_step(r, "manifests", NULL, step_manifests, s));
+        struct step *deprecated = run_step(r, "versions", NULL, step_deprecated, s);
         step_after(observe, preflight);
-        step_after(s->plan, observe);
+        step_after(deprecated, observe);
+        step_after(s->plan, deprecated);
+        step_after(s->artifacts, deprecated); /* nothing is fetched or built for a version that is refused */
 }
 
 /* ---- after it ---- */
@@ -52,10 +58,16 @@ static struct step *reach_steps(struct site *s, struct member *m, struct step *p
         return check;
 }
 
+/* It comes to an etcd that lives, or back to it. */
+static bool comes_to_etcd(const struct member *m)
+{
+        return m->joins || m->promotes || (m->site->live && m->fate == FATE_START && m->node->pool->roles & ROLE_ETCD);
+}
+
 /* etcd's part around the apply of a node that joins. */
 static void join_steps(struct site *s, struct member *m, struct queue *q)
 {
-        struct step *join = m->joins ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
+        struct step *join = m->joins || m->fate == FATE_START ? run_step(&s->run, "etcd join", m->node->name, step_etcd_join, m) : NULL;
         struct step *promote = run_step(&s->run, "etcd promote", m->node->name, step_etcd_promote, m);
         if (join) {
                 step_after(join, q->last);
@@ -76,8 +88,10 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
 {
         struct step *cordon = m->drains ? run_step(&s->run, "drain", m->node->name, step_cordon, m) : NULL;
         m->healthy = run_step(&s->run, "healthy", m->node->name, step_healthy, m);
-        if (cordon)
+        if (cordon) {
                 step_after(cordon, after);
+                step_after(cordon, s->stage);
+        }
         step_after(m->apply, cordon ? cordon : after);
         step_after(m->healthy, m->apply);
         if (!cordon)
@@ -109,7 +123,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         }
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
-                if (m->joins || m->promotes)
+                if (comes_to_etcd(m))
                         join_steps(s, m, q);
                 else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
                         q->last = change_steps(s, m, q->last);
@@ -133,7 +147,7 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
 {
         struct step *cordon = run_step(&s->run, "drain", m->node->name, step_cordon, m);
         struct step *leave = run_step(&s->run, "etcd leave", m->node->name, step_etcd_leave, m);
-        struct step *forget = run_step(&s->run, "forget", m->node->name, step_forget, m);
+        struct step *forget = run_step(&s->run, "forget", m->node->name, step_delete_node, m);
         bool hosts = !s->ops->makes_machines; /* which stay, without Kubernetes, where they still answer */
         struct step *destroy = run_step(&s->run, hosts ? "reset" : "machine", m->node->name,
                 !hosts       ? step_destroy
@@ -141,23 +155,34 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
                              : step_kept,
                 m);
         step_after(cordon, after);
+        for (size_t i = 0; m->answers && is_control(m) && i < s->count; i++)
+                step_after(cordon, s->members[i].apply);
         step_after(leave, cordon);
         step_after(forget, leave);
         step_after(destroy, forget);
         return destroy;
 }
 
-/* The dead leave before others come: etcd counts them. */
-static void remove_all(struct site *s, struct queue *q, bool dead)
+/* The dead leave before others come: etcd counts them. Who lives leaves when nobody is sent to it any more. */
+static void remove_all(struct site *s, struct queue *q, bool dead, struct step *verify)
 {
         for (size_t i = 0; i < s->gone_count; i++) {
                 struct member *m = &s->gone[i];
                 if (m->answers == dead)
                         continue;
                 struct step *end = remove_steps(s, m, q->last);
+                step_after(verify, end);
                 if (is_control(m))
                         q->last = end;
         }
+}
+
+/* The user's own fabric is applied when the API has its first objects. */
+static void fabric_steps(struct site *s, struct step *objects, struct step *dns)
+{
+        struct step *fabric = run_step(&s->run, "fabric", NULL, step_fabric, s);
+        step_after(fabric, objects);
+        step_after(dns, fabric);
 }
 
 static void go(struct site *s)
@@ -167,9 +192,10 @@ static void go(struct site *s)
         struct step *api = run_step(r, "API", NULL, step_api, s), *objects = run_step(r, "objects", NULL, step_objects, s);
         struct step *dns = run_step(r, "DNS", NULL, step_dns, s), *verify = run_step(r, "verify", NULL, step_verify, s);
         struct queue q = { 0 };
-        remove_all(s, &q, true);
+        s->stage = s->live && upgrade_from(s) ? upgrade_steps(s) : NULL;
+        remove_all(s, &q, true, verify);
         apply_steps(s, prepare, check, &q);
-        remove_all(s, &q, false);
+        remove_all(s, &q, false, verify);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 step_after(verify, m->apply);
@@ -178,6 +204,7 @@ static void go(struct site *s)
                         continue;
                 m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
                 step_after(m->ready, api);
+                step_after(m->ready, m->apply); /* one that could not be applied is not waited for */
                 step_after(dns, m->ready);
         }
         step_after(api, check); /* it is asked for while the nodes are still being applied */
@@ -185,6 +212,8 @@ static void go(struct site *s)
         step_after(dns, objects);
         step_after(verify, dns);
         step_after(verify, q.last);
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
+                fabric_steps(s, objects, dns);
 }
 
 void step_plan(struct step *step)
@@ -194,8 +223,10 @@ void step_plan(struct step *step)
         int r = plan_make(s, &err);
         if (r == 0 && s->approve)
                 r = s->approve(s, &err);
+        if (r == 0 && s->accepted)
+                r = s->accepted(s, &err);
         if (r < 0 && !err.message)
-                error_set(&err, -r, EXIT_OK, "nothing was changed");
+                error_set(&err, -r, EXIT_USAGE, "the plan was not approved: nothing was changed");
         if (r == 0 && !s->only_plan)
                 go(s);
         if (r == 0 && plan_empty(s))

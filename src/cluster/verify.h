@@ -18,6 +18,7 @@ struct probe { /* on one node */
                 const struct probe *to; /* TO_POD */
         } * targets;                    /* one a URL */
         size_t count;
+        unsigned again; /* how often it was asked anew */
 };
 
 struct verify {

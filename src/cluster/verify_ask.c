@@ -5,12 +5,15 @@
 #define AT_ONCE     8    /* kubectl is not small */
 #define OTHERS      16   /* that each node's probe asks: in a large cluster not everybody, but everybody is asked */
 #define ASK_SECONDS "10" /* rules of kube-proxy may come a moment after the pods */
+#define AGAIN       3    /* times that one probe is asked anew */
 #define OUTPUT_MAX  (64 << 10)
 
 /* kubectl must not leave its cache in the home of root. */
 #define KUBECTL_OPTIONS "--kubeconfig=/etc/kubernetes/admin.conf", "--cache-dir=/var/lib/slipway/kubectl", "-n", VERIFY_NAMESPACE
 
 static void next(struct verify *v);
+static void run_exec(struct probe *p);
+static void run_logs(struct probe *p);
 
 static const char *kubectl_of(const struct member *m)
 {
@@ -62,9 +65,12 @@ static void tell(struct probe *p, size_t i, const char *why)
         };
         const struct target *t = &p->targets[i];
         const char *url = strstr(p->urls[i], "://") + 3;
+        bool custom = p->verify->site->cluster->network.fabric.kind == FABRIC_CUSTOM;
         int n = (int)strcspn(url, "/");
         if (t->kind == TO_POD)
-                verify_failed(p->verify, hints[t->kind], "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to), n, url, why);
+                verify_failed(p->verify,
+                        custom ? "see the pods of your fabric on both nodes, and whether a firewall between them drops its packets" : hints[t->kind],
+                        "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to), n, url, why);
         else
                 verify_failed(p->verify, hints[t->kind], "from a pod on %s to the %s %.*s: %s", name_of(p),
                         t->kind == TO_SERVICE ? "service address" : "service name", n, url, why);
@@ -114,6 +120,19 @@ static void over(struct verify *v)
         next(v);
 }
 
+/* The way to the API was cut under way: in the first minutes of a cluster its address may still move. That says nothing about the node: asked again. */
+static bool interrupted(struct probe *p, int status, const char *errors)
+{
+        static const char *const signs[] = { "connection reset by peer", "connection refused", "unexpected EOF", "client connection lost",
+                "TLS handshake timeout" };
+        if (status <= 0 || !errors || strstr(errors, "dialing backend")) /* that is the way from the API server to the node */
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+                if (strstr(errors, signs[i]))
+                        return p->again++ < AGAIN;
+        return false;
+}
+
 static void on_asked(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct probe *p = arg;
@@ -121,6 +140,10 @@ static void on_asked(struct link *l, int status, const char *out, const char *er
         size_t i = 0;
         for (char *line; i < p->count && (line = strsep(&rest, "\n")) && read_line(p, i, line);)
                 i++;
+        if (i == 0 && interrupted(p, status, errors)) {
+                run_exec(p);
+                return;
+        }
         if (i < p->count)
                 not_run(p, "exec", status, errors);
         over(p->verify);
@@ -129,6 +152,10 @@ static void on_asked(struct link *l, int status, const char *out, const char *er
 static void on_logs(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct probe *p = arg;
+        if (interrupted(p, status, errors)) {
+                run_logs(p);
+                return;
+        }
         if (status != 0 || !out)
                 not_run(p, "the log", status, errors);
         else if (!strstr(out, "GET /") && !p->verify->failures)
@@ -142,7 +169,8 @@ static void on_logs(struct link *l, int status, const char *out, const char *err
 static void run_exec(struct probe *p)
 {
         struct member *m = p->verify->from;
-        targets_make(p);
+        if (!p->urls)
+                targets_make(p);
         const char **argv = arena_array(p->verify->site->arena, const char *, p->count + 16);
         const char *const words[] = { kubectl_of(m), KUBECTL_OPTIONS, "--request-timeout=60s", "exec", p->pod, "--", "/probe", "ask", "-t", ASK_SECONDS };
         memcpy(argv, words, sizeof(words));

@@ -1,4 +1,5 @@
 /* check: reads the files, lists every problem. Also the loading that other verbs share. */
+#include "cluster/fabric.h"
 #include "cmd/cmd.h"
 
 static bool json(const struct options *o) { return o->output && streq(o->output, "json"); }
@@ -37,6 +38,8 @@ int cmd_check(const struct options *o, struct error *err)
         struct cluster *c = NULL;
         if (!json(o)) {
                 int r = cmd_load(o, &a, &c, err);
+                if (r == 0)
+                        r = fabric_check(c, err);
                 if (r < 0)
                         return r;
                 printf("%s: Kubernetes %s, %zu nodes (%zu control-plane, %zu etcd, %zu worker): no errors\n", c->name, c->kubernetes.text, c->node_count,
@@ -48,6 +51,9 @@ int cmd_check(const struct options *o, struct error *err)
         int r = load(o, &a, &c, &problems, err);
         if (r < 0 && !problems.first)
                 return r; /* nothing to list: the file itself could not be read */
+        int fabric = r == 0 ? fabric_check(c, err) : 0;
+        if (fabric < 0)
+                return fabric;
         problems_json(&problems, &text);
         puts(str_text(&text));
         return r < 0 ? EXIT_CONFIG : EXIT_OK;

@@ -32,9 +32,11 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force;
-        const char *lines, *kubeconfig, *ttl;
+        const char *lines, *kubeconfig, *ttl, *to;
         bool follow, merge, use, yes, exit_code, watch;
-        bool ask_sudo_password;
+        bool ask_sudo_password, finish;
+        const char *key; /* --key */
+        struct strings ssh_options;
         struct strings args; /* what is left */
 };
 
@@ -59,11 +61,17 @@ const struct verb *verb_find(const char *name);
 /* Loads the Cluster of -f (cluster.yaml when none is given), printing its problems to stderr. */
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
 
+int cmd_adopt(const struct options *o, struct error *err);
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);
 int cmd_plan(const struct options *o, struct error *err);
+int cmd_upgrade(const struct options *o, struct error *err);
+int cmd_rollback(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
+int cmd_certs(const struct options *o, struct error *err);
+int cmd_encryption(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
+int cmd_etcd(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);
 int cmd_kubeconfig(const struct options *o, struct error *err);
@@ -72,7 +80,9 @@ int cmd_ssh(const struct options *o, struct error *err);
 int cmd_status(const struct options *o, struct error *err);
 int cmd_token(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
+int cmd_remove_node(const struct options *o, struct error *err);
 int cmd_reset(const struct options *o, struct error *err);
+int cmd_scale(const struct options *o, struct error *err);
 int cmd_schema(const struct options *o, struct error *err);
 int cmd_version(const struct options *o, struct error *err);
 

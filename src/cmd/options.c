@@ -31,11 +31,16 @@ const struct option_row option_table[] = {
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
+        { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
         { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "ask nothing: what the plan says is meant" },
         { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE, "end with status 9 when something would change" },
         { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE, "go on asking, every two seconds, and show what changes" },
         { "ask-sudo-password", 0, OPT_FLAG, AT(ask_sudo_password), NULL, NULL, COMPLETE_NONE,
                 "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
+        { "key", 0, OPT_STRING, AT(key), "FILE", NULL, COMPLETE_FILE, "the ssh key to log in with (default: as ssh would)" },
+        { "ssh-option", 0, OPT_LIST, AT(ssh_options), "OPTION", NULL, COMPLETE_NONE, "an option for ssh, as its -o takes it; may be given several times" },
+        { "finish", 0, OPT_FLAG, AT(finish), NULL, NULL, COMPLETE_NONE,
+                "certs rotate-ca: take the old key of service accounts out at once, without waiting until every token was renewed" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);

@@ -72,10 +72,26 @@ static void print_etcd(FILE *f, const json_t *list)
         {
                 fprintf(f, "%-13s %s: ", i ? "" : "etcd", text_of(e, "node"));
                 if (json_is_true(json_object_get(e, "healthy")))
-                        fprintf(f, "healthy%s, %s, %.1f MB\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
-                                (double)json_integer_value(json_object_get(e, "dbSize")) / 1e6);
+                        fprintf(f, "healthy%s, %s, %.1f MB%s\n", json_is_true(json_object_get(e, "leader")) ? ", leader" : "", text_of(e, "version"),
+                                (double)json_integer_value(json_object_get(e, "dbSize")) / 1e6,
+                                json_is_true(json_object_get(e, "defragment")) ? ", more than half of it free: slipway etcd defrag" : "");
+                else if (json_array_size(json_object_get(e, "alarms")))
+                        fprintf(f, "alarm %s\n", json_string_value(json_array_get(json_object_get(e, "alarms"), 0)));
                 else
                         fprintf(f, "not healthy\n");
+        }
+}
+
+static void print_others(FILE *f, const json_t *list)
+{
+        size_t i;
+        const json_t *n;
+        json_array_foreach(list, i, n)
+        {
+                const char *version = text_of(n, "version"), *address = text_of(n, "address");
+                fprintf(f, "%-13s %s: %s, %s%s%s (%s)\n", i ? "" : "other nodes", text_of(n, "name"),
+                        json_is_true(json_object_get(n, "ready")) ? "Ready" : "not Ready", version ? version : "no version", address ? ", " : "",
+                        address ? address : "", text_of(n, "note"));
         }
 }
 
@@ -103,6 +119,7 @@ void status_print(FILE *f, const json_t *o, struct arena *a)
         fputc('\n', f);
         print_api(f, json_object_get(o, "api"));
         print_etcd(f, json_object_get(o, "etcd"));
+        print_others(f, json_object_get(o, "others"));
         print_rest(f, o);
         if (n)
                 fprintf(f, "\n%s is not healthy:\n", text_of(o, "cluster"));

@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "cluster/plan.h"
+#include "cluster/restore.h"
 #include "cmd/operate.h"
 #include "ui/ui.h"
 
@@ -18,80 +19,45 @@ static bool wants_json(const struct options *o) { return o->output && streq(o->o
 static void say_use(const struct site *s)
 {
         printf("%s is up: %zu nodes.\n", s->cluster->name, s->count);
+        if (s->cluster->network.fabric.kind == FABRIC_NONE)
+                printf("next:       its nodes are registered and become Ready with a fabric: kubectl apply -f FABRIC.yaml (or network.fabric: custom, and up "
+                       "again)\n");
         printf("use it:     slipway kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get nodes\n");
         printf("remove it:  slipway down\n");
 }
 
-/* ---- the plan is shown before anything changes ---- */
-
-struct asking {
-        const struct options *o;
-        struct ui *ui;
+/* One operation from the Cluster to its end; `after` is what a success still needs. */
+struct job {
+        struct up_call call;
+        void (*steps)(struct site *);
+        int (*after)(const struct options *, struct site *, struct error *);
 };
 
-/* A person at a terminal is asked. A script goes on, but takes no node away without --yes: a slip in the file must not. */
-static int approve(struct site *s, struct error *err)
+static int run_cluster(const struct options *o, const struct job *op, struct arena *a, struct cluster *c, struct error *err)
 {
-        const struct asking *a = s->approve_arg;
-        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !wants_json(a->o);
-        struct str text CLEANUP(str_release) = { 0 };
-        if (plan_empty(s))
-                return 0;
-        json_t *json = json_pack("{s:s, s:o}", "event", "plan", "plan", plan_json(s));
-        plan_text(s, false, &text);
-        ui_say(a->ui, str_text(&text), json);
-        json_decref(json);
-        if (a->o->yes)
-                return 0;
-        if (person)
-                return ui_ask(a->ui, "go on?") ? 0 : -ECANCELED;
-        if (!s->gone_count)
-                return 0;
-        error_set(err, EPERM, EXIT_USAGE, "the plan removes %zu node%s, and nobody is there to be asked", s->gone_count, s->gone_count == 1 ? "" : "s");
-        return error_hint(err, "give --yes when that is meant; nothing was changed");
-}
-
-/* Runs the steps of an operation, journalled and shown. */
-int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
-{
-        struct journal *j = NULL;
-        const char *last = NULL;
-        int r = journal_open(s->identity.dir, &s->run, &j, &last, err);
-        if (r < 0)
-                return r;
-        if (last)
-                fprintf(stderr, "going on: %s\n", last);
-        struct asking asking = { o, ui_observe(&s->run, &(struct ui_options){ .json = wants_json(o) }) };
-        s->approve = approve;
-        s->approve_arg = &asking;
-        steps(s);
-        r = run_execute(&s->run, err);
-        struct error late CLEANUP(error_release) = { 0 };
-        int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
-        journal_close(j, result);
-        ui_end(asking.ui, s->identity.dir, result);
-        return r < 0 ? r : synced;
-}
-
-/* One operation from the file to its end; `after` is what a success still needs. */
-static int run_verb(const struct options *o, const char *verb, void (*steps)(struct site *),
-        int (*after)(const struct options *, struct site *, struct error *), struct error *err)
-{
-        struct arena a CLEANUP(arena_release) = { 0 };
         struct event_base *base CLEANUP(base_free) = event_base_new();
-        struct cluster *c;
         struct site s = { .identity.lock = -1 };
-        int r = cmd_load(o, &a, &c, err);
-        if (r < 0)
-                return r;
-        r = site_open(&s, base, &a, c, state_of(o), verb, err);
+        int r = site_open(&s, base, a, c, state_of(o), op->call.verb, err);
+        s.accepted = op->call.accepted;
+        s.accepted_arg = op->call.arg;
+        s.force = op->call.force;
+        s.allow_down = op->call.allow_down;
+        if (r == 0 && op->steps == up_steps)
+                r = restore_unfinished(&s, err);
         if (r == 0)
-                r = cmd_operate(o, &s, steps, err);
+                r = cmd_operate(o, &s, op->steps, err);
         if (r == 0)
-                r = after(o, &s, err);
+                r = op->after(o, &s, err);
         site_release(&s);
         return r;
+}
+
+static int run_verb(const struct options *o, const struct job *op, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct cluster *c;
+        int r = cmd_load(o, &a, &c, err);
+        return r < 0 ? r : run_cluster(o, op, &a, c, err);
 }
 
 static int after_up(const struct options *o, struct site *s, struct error *err)
@@ -107,13 +73,23 @@ static int after_down(const struct options *o, struct site *s, struct error *err
         return s->ops->cleanup(&s->provider, err);
 }
 
-int cmd_up(const struct options *o, struct error *err) { return run_verb(o, "up", up_steps, after_up, err); }
+/* A rotation that was stopped goes on. */
+int cmd_up(const struct options *o, struct error *err)
+{
+        int r = run_verb(o, &(struct job){ { .verb = "up" }, up_steps, after_up }, err);
+        return r < 0 ? r : cmd_rotation(o, "up", true, err);
+}
+
+int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a, struct cluster *c, struct error *err)
+{
+        return run_cluster(o, &(struct job){ *call, up_steps, after_up }, a, c, err);
+}
 
 /* Hosts you have are not taken away: Kubernetes is taken off them. */
 int cmd_down(const struct options *o, struct error *err)
 {
         int r = cmd_reset_hosts(o, err);
-        return r == RESET_NOT_HOSTS ? run_verb(o, "down", down_steps, after_down, err) : r;
+        return r == RESET_NOT_HOSTS ? run_verb(o, &(struct job){ { .verb = "down" }, down_steps, after_down }, err) : r;
 }
 
 /* ---- plan ---- */

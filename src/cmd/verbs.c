@@ -46,6 +46,53 @@ const struct verb verb_table[] = {
                         "with --yes. A run that was stopped goes on where it stopped; a second run changes nothing.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_up },
+        { .name = "scale",
+                .args = "POOL=N...",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "write another count of a pool into the file, and do what 'up' does",
+                .help = "The plan is shown and asked for as in 'up'; only then the file is written, with its comments and spacing as they were. A run that is "
+                        "stopped later goes on with 'slipway up'. New machines are numbered on; the ones with the highest numbers go first. A pool of hosts "
+                        "has "
+                        "no count: add the host to the file, or take it out with 'slipway remove-node'.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_scale },
+        { .name = "remove-node",
+                .args = "NODE...",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "take nodes out of the file and out of the cluster",
+                .help = "A host leaves its pool's list; of counted machines there is one less, and the number of the one that went is put under 'without', so "
+                        "that "
+                        "no other node changes its name or address. Then it is as in 'up': the plan, the question, the file, and the run. The node is drained, "
+                        "leaves etcd and the API, and its machine goes; on a host of yours Kubernetes is taken off. One that is dead is taken out without "
+                        "being asked. Refused when etcd would lose its quorum.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_remove_node },
+        { .name = "upgrade",
+                .args = "VERSION",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take the cluster to another version of Kubernetes",
+                .help = "Writes the version into the file and does what up does then: looks for APIs in use that the new version does not have, sends the new "
+                        "programs to "
+                        "all nodes while the old version runs, takes a snapshot of etcd, then changes control-plane nodes one by one and workers "
+                        "upgrade.workersAtOnce "
+                        "at a time, each drained (disruption budgets are kept), changed, looked at and given back. A node that does not become well goes back "
+                        "to its old "
+                        "version by itself. Killed anywhere, the next upgrade or up goes on where it stopped. No minor version may be skipped. --force: in "
+                        "spite of APIs "
+                        "that go away.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_upgrade },
+        { .name = "rollback",
+                .args = "",
+                .summary = "take the cluster back to the version before the last upgrade",
+                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. Refused when the API stores some things in another form "
+                        "since; then "
+                        "--force, and the snapshot that the upgrade took.",
+                .options = "yes force ask-sudo-password",
+                .run = cmd_rollback },
         { .name = "down",
                 .args = "",
                 .summary = "take away the machines that slipway made",
@@ -65,6 +112,19 @@ const struct verb verb_table[] = {
                         "name unless --yes is given. --force leaves without a drain, and without the API if that does not answer.",
                 .options = "yes force",
                 .run = cmd_reset },
+        { .name = "adopt",
+                .args = "[USER@]HOST[:PORT]",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "take over a cluster that kubeadm made",
+                .help = "Reads the cluster through a control-plane HOST and its API, writes cluster.yaml (-f names another file) and takes the cluster's "
+                        "authorities and "
+                        "keys into the state directory. Nothing on the hosts is changed: 'slipway plan' shows what 'slipway up' would, and what need not "
+                        "change (etcd as a "
+                        "static pod, kube-proxy as a DaemonSet, the runtime, the fabric, DNS) is kept as an option. What cannot be kept is refused with a "
+                        "sentence.",
+                .options = "name force key ssh-option",
+                .run = cmd_adopt },
         { .name = "kubeconfig",
                 .args = "",
                 .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",
@@ -104,6 +164,29 @@ const struct verb verb_table[] = {
                         "flanneld, haproxy, keepalived.",
                 .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },
+        { .name = "certs",
+                .args = "list|renew|rotate-ca [NODE...|cluster|etcd|front-proxy|sa|all]",
+                .arg_words = "list renew rotate-ca",
+                .min_args = 1,
+                .max_args = -1,
+                .summary = "list every certificate, renew them, or change the authorities",
+                .help = "list shows every certificate on every node, in kubeconfigs there and in the state directory: whose it is, who signed it, how long it "
+                        "is good, who uses it; the exit status is 7 when one has expired. renew issues all anew (or those of the named nodes) and rolls them "
+                        "out as up does. up renews by itself what has less than a third of its life left, also when everything has expired. rotate-ca changes "
+                        "the authorities or the key of service accounts in three rolls: both are believed, the new one signs, the old one goes; one that "
+                        "was stopped goes on with the next up. certificates.ca in cluster.yaml may name the new authority.",
+                .options = "yes finish ask-sudo-password",
+                .run = cmd_certs },
+        { .name = "encryption",
+                .args = "rotate",
+                .arg_words = "rotate",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "encrypt secrets in etcd with a new key",
+                .help = "The new key is made known to all API servers, then it encrypts, then every object of encryption.resources is written again, then "
+                        "the old key goes. One that was stopped goes on with the next up.",
+                .options = "yes ask-sudo-password",
+                .run = cmd_encryption },
         { .name = "token",
                 .args = "create|list|delete [ID]",
                 .arg_words = "create list delete",
@@ -115,6 +198,19 @@ const struct verb verb_table[] = {
                         "their secrets. delete takes a token's ID, the six characters before the dot.",
                 .options = "ttl",
                 .run = cmd_token },
+        { .name = "etcd",
+                .args = "members|snapshot|restore|recover|drill|defrag [SNAPSHOT]",
+                .arg_words = "members snapshot restore recover drill defrag",
+                .min_args = 1,
+                .max_args = 2,
+                .summary = "look after the store: members, snapshots, restore, recovery",
+                .help = "members says who is in etcd and how they are. snapshot takes a copy of the store, checks it and brings it here. drill restores the "
+                        "newest "
+                        "snapshot (or the one named) into an etcd and an API server of its own on this computer and counts what reads back. restore puts a "
+                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost. recover rebuilds etcd after its "
+                        "quorum is gone from the member with the newest data. defrag gives free space back, one member at a time, the leader last.",
+                .options = "dir to force",
+                .run = cmd_etcd },
         { .name = "schema",
                 .args = "",
                 .summary = "print the schema of cluster.yaml",

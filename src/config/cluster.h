@@ -17,6 +17,10 @@ struct strings {
         size_t n;
         const char **v;
 };
+struct numbers {
+        size_t n;
+        long *v;
+};
 struct cidrs {
         size_t n;
         struct cidr *v;
@@ -98,8 +102,9 @@ struct kubelet_options {
 struct pool {
         const struct tree *src;
         const char *name;
-        unsigned roles; /* enum role bits */
-        long count;     /* -1: not given */
+        unsigned roles;         /* enum role bits */
+        long count;             /* -1: not given */
+        struct numbers without; /* numbers that no machine of it has (any longer) */
         struct hosts hosts;
         const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL: debian */
         struct pairs labels, annotations;
@@ -185,6 +190,7 @@ struct api {
         const char *load_balancer; /* host or host:port in front of the API servers, or NULL */
         long port;                 /* 6443 */
         long local_port;           /* of the balancer on every node's loopback */
+        bool local_balancer;
 };
 
 enum fabric_kind { FABRIC_FLANNEL, FABRIC_NONE, FABRIC_CUSTOM };
@@ -198,6 +204,7 @@ struct fabric {
 };
 enum flannel_backend { FLANNEL_VXLAN, FLANNEL_HOST_GW, FLANNEL_WIREGUARD };
 enum proxy_mode { PROXY_IPTABLES, PROXY_NFTABLES, PROXY_IPVS, PROXY_NONE };
+enum proxy_run { PROXY_RUN_SERVICE, PROXY_RUN_DAEMONSET };
 struct network {
         const struct tree *src;
         struct cidrs pods, services; /* one, or one of each family */
@@ -208,6 +215,8 @@ struct network {
         struct cidrs hosts;          /* the hosts' network, for checks; may be empty */
         struct fabric fabric;
         int proxy_mode; /* enum proxy_mode */
+        int proxy_run;  /* enum proxy_run */
+        bool manage_dns;
 };
 
 enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };
@@ -218,6 +227,7 @@ struct runtime {
         enum oci_kind oci;
         const char *data_dir; /* NULL: the runtime's own */
         const char *pause;    /* image; NULL: the catalogue's */
+        bool managed;         /* false: the host's own, left as it is */
 };
 
 enum artifact_source { ARTIFACT_AUTO, ARTIFACT_BUNDLE, ARTIFACT_MIRROR, ARTIFACT_UPSTREAM, ARTIFACT_BUILD };
@@ -319,8 +329,11 @@ struct etcd_snapshots {
         long keep;
         const char *copy_to; /* may be NULL */
 };
+enum etcd_run { ETCD_RUN_SERVICE, ETCD_RUN_STATIC_POD };
 struct etcd_options {
         const struct tree *src;
+        int run;           /* enum etcd_run */
+        const char *image; /* of the static pod; NULL: the catalogue's */
         const char *data_dir;
         int64_t quota;               /* bytes */
         int64_t heartbeat, election; /* milliseconds */
@@ -344,7 +357,7 @@ struct os_options {
 struct upgrade {
         const struct tree *src;
         struct amount workers_at_once;
-        int64_t drain_timeout;
+        int64_t drain_timeout, health_timeout;
 };
 struct heal {
         const struct tree *src;
@@ -438,6 +451,11 @@ bool strings_contain(const struct strings *s, const char *v);
 /* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
  * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */
 int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *problems, struct error *err);
+
+/* The same where a file's text is another than on disk (`instead`, found by the name it was given by). `loose`: whatever rules it breaks, if it can be read:
+ * for a text that is changed step by step. */
+int cluster_load_instead(struct arena *a, const char *const *files, size_t n, const struct tree_file *instead, size_t instead_count, bool loose,
+        struct cluster **out, struct problems *problems, struct error *err);
 
 /* The middle of cluster_load, without a disk: one merged document into a Cluster, whatever is wrong with it (never NULL). cluster_expand and
  * cluster_rules come after it. */

@@ -33,6 +33,7 @@ static decode_fn *const decoders[] = {
         [T_LABELS] = decode_pairs,
         [T_GATES] = decode_pairs,
         [T_STRINGS] = decode_strings,
+        [T_NUMBERS] = decode_numbers,
         [T_ROLES] = decode_roles,
         [T_TAINTS] = decode_taints,
         [T_ANY] = decode_any,

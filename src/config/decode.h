@@ -16,7 +16,7 @@ typedef bool decode_fn(struct decoder *d, const struct tree *t, void *out);
 
 decode_fn decode_string, decode_bool, decode_int, decode_duration, decode_size, decode_enum, decode_amount, decode_version;
 decode_fn decode_address, decode_cidr, decode_cidrs, decode_ips;
-decode_fn decode_pairs, decode_strings, decode_roles, decode_taints;
+decode_fn decode_pairs, decode_strings, decode_numbers, decode_roles, decode_taints;
 
 /* "the number 12": what stands there, for messages; clipped. */
 const char *decode_seen(struct decoder *d, const struct tree *t);

@@ -112,6 +112,22 @@ bool decode_strings(struct decoder *d, const struct tree *t, void *out)
         return good;
 }
 
+bool decode_numbers(struct decoder *d, const struct tree *t, void *out)
+{
+        struct numbers n = { 0 };
+        bool good = true;
+        if (t->kind == TREE_MAP)
+                return decode_wrong(d, t, "a list of whole numbers");
+        n.v = arena_array(d->arena, long, t->kind == TREE_LIST ? t->count : 1);
+        if (t->kind == TREE_SCALAR)
+                good = decode_int(d, t, &n.v[n.n++]);
+        tree_each (e, t)
+                good &= decode_int(d, e, &n.v[n.n++]);
+        if (good)
+                *(struct numbers *)out = n;
+        return good;
+}
+
 bool decode_roles(struct decoder *d, const struct tree *t, void *out)
 {
         unsigned bits = 0;

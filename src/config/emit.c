@@ -265,6 +265,8 @@ static json_t *field_value(struct emit *e, const struct field *f, enum field_typ
                 return either(e, string_value(f, T_ADDRESS), list_of(string_value(f, T_ADDRESS)));
         case T_STRINGS:
                 return either(e, string_value(f, f->item), list_of(string_value(f, f->item)));
+        case T_NUMBERS:
+                return either(e, int_value(f), list_of(int_value(f)));
         case T_ROLES:
                 return either(e, enum_of(f->names), list_of(enum_of(f->names)));
         case T_PAIRS:

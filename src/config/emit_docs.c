@@ -42,6 +42,7 @@ static const char *const type_names[] = {
         [T_LABELS] = "labels",
         [T_GATES] = "map of true or false",
         [T_STRINGS] = "list",
+        [T_NUMBERS] = "list of numbers",
         [T_ROLES] = "list",
         [T_TAINTS] = "list of taints",
         [T_ANY] = "anything",

@@ -18,6 +18,29 @@ static size_t pool_size(const struct pool *p)
         return p->count > 0 ? (size_t)p->count : 0;
 }
 
+/* The next number after `n` that is not taken out. */
+static unsigned next_number(const struct pool *p, unsigned n)
+{
+        for (bool out = true; out;) {
+                n++;
+                out = false;
+                for (size_t i = 0; !out && i < p->without.n; i++)
+                        out = p->without.v[i] == (long)n;
+        }
+        return n;
+}
+
+/* The highest number it has: the machines' addresses go so far. */
+static size_t last_number(const struct pool *p)
+{
+        unsigned n = 0;
+        if (p->hosts.n || !p->without.n)
+                return pool_size(p);
+        for (size_t i = 0; i < pool_size(p); i++)
+                n = next_number(p, n);
+        return n;
+}
+
 /* 192.0.2.11 → ip-192-0-2-11; names in lower case, without a final dot. */
 static const char *name_from_address(struct arena *a, const char *address)
 {
@@ -95,10 +118,10 @@ static void check_local(const struct cluster *c, size_t i, struct problems *p)
                         p, c, "provider.local.network", "use a /24 or larger", "%s is too small for machines in %d pools", cidr_format(net, text), LOCAL_POOLS);
         else if (i == LOCAL_POOLS)
                 problem_add(p, pool->src, NULL, "put like machines into one pool", "provider local has addresses for %d pools, this is the ninth", LOCAL_POOLS);
-        else if (per && i < LOCAL_POOLS && pool_size(pool) > room)
+        else if (per && i < LOCAL_POOLS && last_number(pool) > room)
                 problem_add(p, pool->src, "count", "use a larger provider.local.network, such as 10.117.0.0/16",
                         "provider.local.network %s has addresses for %" PRIu64 " machines of this pool, got %zu", cidr_format(net, text), room,
-                        pool_size(pool));
+                        last_number(pool));
 }
 
 void cluster_expand(struct cluster *c, struct problems *p)
@@ -116,10 +139,11 @@ void cluster_expand(struct cluster *c, struct problems *p)
                 const struct pool *pool = &c->pools.v[i];
                 if (local && !pool->hosts.n)
                         check_local(c, i, p);
+                unsigned number = 0;
                 for (size_t k = 0; k < pool_size(pool); k++) {
                         struct node *n = &c->nodes[made++];
                         n->pool = pool;
-                        n->index = (unsigned)k + 1;
+                        n->index = number = pool->hosts.n ? (unsigned)k + 1 : next_number(pool, number);
                         if (pool->hosts.n) {
                                 expand_host(c, &pool->hosts.v[k], n);
                                 continue;

@@ -152,15 +152,32 @@ static void read_texts(struct cluster *c, struct problems *p)
         read_text(c, p, c->admission.src, "configFile", c->admission.config_file, document_fault, &c->admission.config);
 }
 
+struct texts {
+        const struct tree_file *v;
+        size_t n;
+};
+
+static int file_text(struct arena *a, const char *path, const struct texts *instead, struct tree_file **out, struct error *err)
+{
+        for (size_t i = 0; i < instead->n; i++)
+                if (streq(instead->v[i].name, path)) {
+                        *out = arena_new(a, struct tree_file);
+                        **out = instead->v[i];
+                        return 0;
+                }
+        return tree_file_read(a, path, out, err);
+}
+
 /* Every file is read and parsed even when an earlier one is broken: all their problems at once. */
-static int read_files(struct arena *a, const char *const *files, size_t n, struct tree **out, struct problems *p, struct error *err)
+static int read_files(
+        struct arena *a, const char *const *files, size_t n, const struct texts *instead, struct tree **out, struct problems *p, struct error *err)
 {
         struct tree *merged = NULL;
         for (size_t i = 0; i < n; i++) {
                 struct error syntax CLEANUP(error_release) = { 0 };
                 struct tree_file *file;
                 struct tree *t = NULL, *at = arena_new(a, struct tree);
-                int r = tree_file_read(a, files[i], &file, err);
+                int r = file_text(a, files[i], instead, &file, err);
                 if (r < 0)
                         return r;
                 file->order = (unsigned)i;
@@ -183,12 +200,19 @@ static int summary(const char *const *files, size_t n, const struct problems *p,
 
 int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *p, struct error *err)
 {
+        return cluster_load_instead(a, files, n, NULL, 0, false, out, p, err);
+}
+
+int cluster_load_instead(struct arena *a, const char *const *files, size_t n, const struct tree_file *instead, size_t instead_count, bool loose,
+        struct cluster **out, struct problems *p, struct error *err)
+{
+        struct texts texts = { instead, instead_count };
         struct tree *document = NULL;
         if (!p->arena)
                 p->arena = a;
         if (!n)
                 return error_set(err, EINVAL, EXIT_USAGE, "no file is given");
-        int r = read_files(a, files, n, &document, p, err);
+        int r = read_files(a, files, n, &texts, &document, p, err);
         if (r < 0)
                 return r;
         if (p->errors)
@@ -199,7 +223,7 @@ int cluster_load(struct arena *a, const char *const *files, size_t n, struct clu
         cluster_expand(c, p);
         cluster_index(c);
         cluster_rules(c, p);
-        if (p->errors)
+        if (p->errors && !loose)
                 return summary(files, n, p, err);
         *out = c;
         return 0;

@@ -3,6 +3,22 @@
 
 #define GIB ((int64_t)1 << 30)
 
+/* A static pod needs a kubelet beside it. */
+static void etcd_run(const struct cluster *c, struct problems *p)
+{
+        if (c->etcd.run == ETCD_RUN_SERVICE) {
+                if (c->etcd.image)
+                        rule_error(p, c, "etcd.image", "leave it out, or set etcd.run: static-pod", "etcd runs as a service, and a service has no image");
+                return;
+        }
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const struct pool *pool = &c->pools.v[i];
+                if (pool->roles & ROLE_ETCD && !(pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)))
+                        problem_add(p, pool->src, "roles", "set etcd.run: service, or give the pool the role control-plane too",
+                                "etcd as a static pod needs a kubelet, and the nodes of pool %s have none", pool->name ? pool->name : "");
+        }
+}
+
 static void etcd(const struct cluster *c, struct problems *p)
 {
         const struct etcd_options *e = &c->etcd;
@@ -44,5 +60,6 @@ static void policies(const struct cluster *c, struct problems *p)
 void rules_etcd(struct cluster *c, struct problems *p)
 {
         etcd(c, p);
+        etcd_run(c, p);
         policies(c, p);
 }

@@ -33,6 +33,13 @@ static void pool_nodes(const struct cluster *c, const struct pool *pool, struct 
                         "provider ssh cannot make machines");
 }
 
+static void pool_without(const struct pool *pool, struct problems *p)
+{
+        const struct tree *without = tree_get(pool->src, "without");
+        if (without && tree_get(pool->src, "hosts"))
+                problem_add(p, without, NULL, "take the host out of the list instead", "pool %s has hosts, which have no numbers", pool_name(pool));
+}
+
 static void pool_minimum(const struct pool *pool, struct problems *p)
 {
         const struct tree *count = tree_get(pool->src, "count");
@@ -137,6 +144,7 @@ static const struct {
         { "kubernetes.io/hostname", "the kubelet sets it to the node's name" },
         { "kubernetes.io/os", "the kubelet sets it to the machine's system" },
         { "kubernetes.io/arch", "the kubelet sets it to the machine's architecture" },
+        { "slipway.dev/pool", "slipway sets it to the pool's name" },
 };
 
 static void labels(const struct tree *src, const struct pairs *l, const struct pool *pool, struct problems *p)
@@ -178,6 +186,7 @@ void rules_pools(struct cluster *c, struct problems *p)
                 const struct pool *pool = &c->pools.v[i];
                 pool_nodes(c, pool, p);
                 pool_minimum(pool, p);
+                pool_without(pool, p);
                 labels(pool->src, &pool->labels, pool, p);
                 taints(pool->src, &pool->taints, p);
                 for (size_t k = 0; k < pool->hosts.n; k++) {

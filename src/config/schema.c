@@ -16,6 +16,8 @@ static const char *const aws_lb_names[] = { "nlb", "none", NULL };
 static const char *const fabric_names[] = { "flannel", "none", "custom", NULL };
 static const char *const backend_names[] = { "vxlan", "host-gw", "wireguard", NULL };
 static const char *const proxy_mode_names[] = { "iptables", "nftables", "ipvs", "none", NULL };
+static const char *const proxy_run_names[] = { "service", "daemonset", NULL };
+static const char *const etcd_run_names[] = { "service", "static-pod", NULL };
 static const char *const runtime_names[] = { "containerd", "cri-o", NULL };
 static const char *const oci_names[] = { "runc", "crun", NULL };
 static const char *const source_names[] = { "auto", "bundle", "mirror", "upstream", "build", NULL };
@@ -71,6 +73,7 @@ SCHEMA(pool, pool, NULL, "Like nodes: same roles, same shape.",
         { "name", T_NAME, F_REQUIRED, AT(pool, name), .help = "The pool's name; machines a provider makes are called NAME-1, NAME-2, and so on.", .example = "worker" },
         { "roles", T_ROLES, 0, AT(pool, roles), .names = role_names, .def = "[worker]", .help = "What its nodes do. etcd stands beside the control plane (both roles) or on hosts of its own." },
         { "count", T_INT, 0, AT(pool, count), .def = "-1", .min = 0, .max = 10000, .help = "How many machines the provider makes." },
+        { "without", T_NUMBERS, 0, AT(pool, without), .min = 1, .max = 1000000, .help = "Numbers that no machine has: those of machines that were removed while later ones stayed. `remove-node` writes it.", .example = "[2]" },
         { "hosts", T_STRUCTS, 0, AT(pool, hosts), .sub = &host_schema, .help = "The machines you have (provider ssh).", .example = "[192.0.2.21, 192.0.2.22]" },
         { "os", T_STRING, 0, AT(pool, os), .names = os_names, .help = "The operating system assumed until the machine tells." },
         { "labels", T_LABELS, 0, AT(pool, labels), .help = "Labels of its nodes." },
@@ -158,7 +161,8 @@ SCHEMA(api, api, NULL, "The endpoint in front of the API servers.",
         { "names", T_STRINGS, 0, AT(api, names), .item = T_HOST, .help = "Further names and addresses in the API's certificate; the first is the endpoint where there is neither VIP nor load balancer.", .example = "[k8s.example.net]" },
         { "loadBalancer", T_HOSTPORT, 0, AT(api, load_balancer), .help = "Your own load balancer in front of the API servers: host or host:port.", .example = "lb.example.net:6443" },
         { "port", T_INT, 0, AT(api, port), .def = "6443", .min = 1, .max = 65535, .help = "The port of every API server." },
-        { "localPort", T_INT, 0, AT(api, local_port), .def = "7443", .min = 1, .max = 65535, .help = "The port of the balancer on every node's loopback." });
+        { "localPort", T_INT, 0, AT(api, local_port), .def = "7443", .min = 1, .max = 65535, .help = "The port of the balancer on every node's loopback." },
+        { "localBalancer", T_BOOL, 0, AT(api, local_balancer), .def = "true", .help = "A balancer on every node, so that none depends on one API server. `false`: nodes ask the endpoint (`adopt` keeps it so)." });
 
 SCHEMA(fabric, fabric, "name", "The pod network.",
         { "name", T_ENUM, 0, AT(fabric, kind), .names = fabric_names, .def = "flannel", .help = "Which one. `none` leaves it to you; `custom` applies your manifests." },
@@ -177,7 +181,9 @@ SCHEMA(network, network, NULL, "Addresses and names.",
         { "dnsUpstream", T_STRINGS, 0, AT(network, dns_upstream), .item = T_HOSTPORT, .help = "Where names outside the cluster are asked; by default as on the node." },
         { "hosts", T_CIDRS, 0, AT(network, hosts), .help = "The hosts' own network; checks use it." },
         { "fabric", T_STRUCT, 0, AT(network, fabric), .sub = &fabric_schema, .help = "The pod network.", .example = "flannel" },
-        { "proxyMode", T_ENUM, 0, AT(network, proxy_mode), .names = proxy_mode_names, .def = "iptables", .help = "How kube-proxy does services; `none` when the fabric does them." });
+        { "proxyMode", T_ENUM, 0, AT(network, proxy_mode), .names = proxy_mode_names, .def = "iptables", .help = "How kube-proxy does services; `none` when the fabric does them." },
+        { "proxyRun", T_ENUM, 0, AT(network, proxy_run), .names = proxy_run_names, .def = "service", .help = "How kube-proxy runs. `daemonset`: as the one that is in the cluster already, which is left alone (`adopt` keeps it so)." },
+        { "manageDNS", T_BOOL, 0, AT(network, manage_dns), .def = "true", .help = "CoreDNS is slipway's. `false`: the cluster's own is left alone (`adopt` keeps it so)." });
 
 /* ---- runtime and artifacts ---- */
 
@@ -185,7 +191,8 @@ SCHEMA(runtime, runtime, "name", "The container runtime.",
         { "name", T_ENUM, 0, AT(runtime, kind), .names = runtime_names, .def = "containerd", .help = "Which one." },
         { "oci", T_ENUM, 0, AT(runtime, oci), .names = oci_names, .def = "runc", .help = "What starts a container." },
         { "dataDir", T_ABSPATH, 0, AT(runtime, data_dir), .help = "Where images and containers are kept; by default the runtime's own place." },
-        { "pause", T_STRING, 0, AT(runtime, pause), .help = "The pause image, over the catalogue's." });
+        { "pause", T_STRING, 0, AT(runtime, pause), .help = "The pause image, over the catalogue's." },
+        { "managed", T_BOOL, 0, AT(runtime, managed), .def = "true", .help = "The runtime and the CNI plugins are slipway's. `false`: those that the hosts have are left alone (`adopt` keeps it so)." });
 
 SCHEMA(artifacts, artifacts, NULL, "Where programs and images come from.",
         { "source", T_ENUM, 0, AT(artifacts, source), .names = source_names, .def = "auto", .help = "`auto` tries bundle, mirror, upstream and build, in that order, and says which it took." },
@@ -235,7 +242,7 @@ SCHEMA(ownCA, own_ca, NULL, "An authority of your own, root or intermediate.",
 SCHEMA(certificates, certificates, NULL, "Keys and lifetimes.",
         { "algorithm", T_ENUM, 0, AT(certificates, algorithm), .names = algorithm_names, .def = "ecdsa-p256", .help = "Of every key." },
         { "caLifetime", T_DURATION, 0, AT(certificates, ca_lifetime), .def = "3650d", .min = 1200, .max = (int64_t)100 * 365 * 86400, .help = "Of authorities." },
-        { "lifetime", T_DURATION, 0, AT(certificates, lifetime), .def = "365d", .min = 600, .max = (int64_t)100 * 365 * 86400, .help = "Of everything they sign." },
+        { "lifetime", T_DURATION, 0, AT(certificates, lifetime), .def = "365d", .min = 180, .max = (int64_t)100 * 365 * 86400, .help = "Of everything they sign." },
         { "ca", T_STRUCT, 0, AT(certificates, ca), .sub = &ownCA_schema, .help = "Your own cluster authority." },
         { "etcdCA", T_STRUCT, 0, AT(certificates, etcd_ca), .sub = &ownCA_schema, .help = "Your own authority for etcd." },
         { "frontProxyCA", T_STRUCT, 0, AT(certificates, front_proxy_ca), .sub = &ownCA_schema, .help = "Your own authority for the front proxy." });
@@ -277,6 +284,8 @@ SCHEMA(snapshots, etcd_snapshots, NULL, "Snapshots taken on the nodes.",
         { "copyTo", T_STRING, 0, AT(etcd_snapshots, copy_to), .help = "A directory or an s3:// URL that gets a copy." });
 
 SCHEMA(etcd, etcd_options, NULL, "The store.",
+        { "run", T_ENUM, 0, AT(etcd_options, run), .names = etcd_run_names, .def = "service", .help = "How it runs. `static-pod`: beside the API server, as kubeadm does it (`adopt` keeps it so)." },
+        { "image", T_STRING, 0, AT(etcd_options, image), .help = "Of the static pod, over the catalogue's.", .example = "registry.k8s.io/etcd:3.6.8-0" },
         { "dataDir", T_ABSPATH, 0, AT(etcd_options, data_dir), .def = "/var/lib/etcd", .help = "Where it keeps its data." },
         { "quota", T_SIZE, 0, AT(etcd_options, quota), .def = "8GiB", .min = 64 << 20, .max = (int64_t)64 << 30, .help = "The largest it may grow." },
         { "heartbeat", T_MILLIS, 0, AT(etcd_options, heartbeat), .def = "100ms", .min = 10, .max = 10000, .help = "Between members; about the round trip." },
@@ -304,7 +313,8 @@ SCHEMA(os, os_options, NULL, "The operating system of every node.",
 
 SCHEMA(upgrade, upgrade, NULL, "How upgrades go.",
         { "workersAtOnce", T_AMOUNT, 0, AT(upgrade, workers_at_once), .def = "10%", .min = 1, .max = 10000, .help = "How many workers are drained at once: a number or a share.", .example = "20%" },
-        { "drainTimeout", T_DURATION, 0, AT(upgrade, drain_timeout), .def = "5m", .min = 1, .max = 7 * 86400, .help = "How long a drain may wait for pods before it stops." });
+        { "drainTimeout", T_DURATION, 0, AT(upgrade, drain_timeout), .def = "5m", .min = 1, .max = 7 * 86400, .help = "How long a drain may wait for pods before it stops." },
+        { "healthTimeout", T_DURATION, 0, AT(upgrade, health_timeout), .def = "10m", .min = 10, .max = 7 * 86400, .help = "How long an upgraded node may take to be well before it goes back to the version it had." });
 
 SCHEMA(heal, heal, NULL, "When machines are replaced (by the controller).",
         { "enabled", T_BOOL, 0, AT(heal, enabled), .def = "true", .help = "Whether they are." },

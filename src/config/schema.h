@@ -29,6 +29,7 @@ enum field_type {
         T_LABELS,   /* struct pairs: Kubernetes label rules */
         T_GATES,    /* struct pairs: boolean values */
         T_STRINGS,  /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items are an enum; a scalar is a list of one */
+        T_NUMBERS,  /* struct numbers: each min..max; a number is a list of one */
         T_ROLES,    /* unsigned: bits by index into names */
         T_TAINTS,   /* struct taints: "key=value:Effect" or {key, value, effect} */
         T_ANY,      /* const struct tree *: kept as it is */

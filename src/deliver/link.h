@@ -58,6 +58,16 @@ void link_apply(struct link *l, const struct nodespec *spec, const struct item *
 #define LINK_RUN_MAX ((size_t)900 << 10)
 void link_run(struct link *l, const char *const *argv, const char *input, size_t max,
         void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg), void *arg);
+/* The same for more than text: bytes to read, and a sink that gets what it prints as it comes, without a maximum. */
+struct link_program {
+        const char *const *argv;
+        const void *input;
+        size_t input_len, max;                                               /* max: of what is kept, as above */
+        void (*sink)(struct link *l, const void *data, size_t n, void *arg); /* NULL: its output is kept */
+        void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg);
+        void *arg;
+};
+void link_run_program(struct link *l, const struct link_program *p);
 /* Ends it in good order; on_closed follows. */
 void link_close(struct link *l);
 void link_free(struct link *l); /* without callbacks; NULL is fine */

@@ -16,27 +16,33 @@ static void run_over(struct link *l, struct link_run *r, int status, const char 
         run_free(r);
 }
 
-void link_run(struct link *l, const char *const *argv, const char *input, size_t max,
-        void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg), void *arg)
+void link_run_program(struct link *l, const struct link_program *p)
 {
         struct link_run *r = xcalloc(1, sizeof(*r)), **end = &l->runs;
-        *r = (struct link_run){ .id = ++l->last_run, .max = max, .fn = fn, .arg = arg };
-        size_t size = input ? strlen(input) : 0, begin = wire_begin(&r->frame, WIRE_RUN);
-        for (size_t i = 0; argv[i]; i++)
-                size += strlen(argv[i]);
+        *r = (struct link_run){ .id = ++l->last_run, .max = p->max, .sink = p->sink, .fn = p->fn, .arg = p->arg };
+        size_t size = p->input_len, begin = wire_begin(&r->frame, WIRE_RUN);
+        for (size_t i = 0; p->argv[i]; i++)
+                size += strlen(p->argv[i]);
         if (size > LINK_RUN_MAX) { /* a mistake of ours, as with frames */
                 run_over(l, r, -1, "what the program is to read does not fit into one frame");
                 return;
         }
         wire_number(&r->frame, TAG_ID, r->id);
-        for (size_t i = 0; argv[i]; i++)
-                wire_text(&r->frame, TAG_ARG, argv[i]);
-        wire_text(&r->frame, TAG_INPUT, input);
+        for (size_t i = 0; p->argv[i]; i++)
+                wire_text(&r->frame, TAG_ARG, p->argv[i]);
+        if (p->input)
+                wire_bytes(&r->frame, TAG_INPUT, p->input, p->input_len);
         wire_end(&r->frame, begin);
         while (*end)
                 end = &(*end)->next;
         *end = r;
         link_run_send(l);
+}
+
+void link_run(struct link *l, const char *const *argv, const char *input, size_t max,
+        void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg), void *arg)
+{
+        link_run_program(l, &(struct link_program){ .argv = argv, .input = input, .input_len = input ? strlen(input) : 0, .max = max, .fn = fn, .arg = arg });
 }
 
 void link_run_send(struct link *l)
@@ -68,7 +74,12 @@ void link_run_out(struct link *l, const struct wire_frame *f)
         struct wire_field v;
         if (!r || !wire_find(f, TAG_BYTES, &v))
                 return;
-        struct str *s = wire_value(f, TAG_STREAM, 1) == 2 ? &r->errors : &r->out;
+        bool errors = wire_value(f, TAG_STREAM, 1) == 2;
+        if (r->sink && !errors) {
+                r->sink(l, v.data, v.len, r->arg);
+                return;
+        }
+        struct str *s = errors ? &r->errors : &r->out;
         size_t room = s->len < r->max ? r->max - s->len : 0;
         str_addn(s, v.data, v.len < room ? v.len : room);
 }

@@ -66,8 +66,10 @@ void link_digest(const struct nodespec *spec, const struct item *items, size_t c
         struct sha256 sum;
         sha256_init(&sum);
         for (size_t i = 0; i < spec->count; i++) {
+                struct spec_entry e = spec->entries[i];
+                e.flags &= ~(unsigned)SPEC_AGAIN;
                 str_truncate(&s, 0);
-                entry_encode(&s, &spec->entries[i], items, count);
+                entry_encode(&s, &e, items, count);
                 sha256_add(&sum, s.data, s.len);
         }
         sha256_end(&sum, out);

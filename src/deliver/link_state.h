@@ -39,6 +39,7 @@ struct link_run {
         bool sent;
         size_t max;
         struct str out, errors;
+        void (*sink)(struct link *l, const void *data, size_t n, void *arg);
         void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg);
         void *arg;
 };

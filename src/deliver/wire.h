@@ -33,7 +33,7 @@ enum wire_type {
         WIRE_SPEC_END,
         WIRE_BLOB,  /* DIGEST, SIZE, OFFSET: DATA frames follow until SIZE is reached */
         WIRE_DATA,  /* BYTES */
-        WIRE_APPLY, /* MODE: 0 all, 1 everything but starting units, 2 only say what would change, 3 take everything off the host: the spec has no more than the
+        WIRE_APPLY, /* MODE: 0 all, 1 everything but starting units, 2 only say what would change, 4 only keep the blobs for later, 3 take everything off the host: the spec has no more than the
                      * directories (DIR) whose contents are the cluster's (with SPEC_ONCE: if they came with it) */
         WIRE_RUN,   /* ID, ARG (one each), INPUT (optional): runs a program, no shell */
 };

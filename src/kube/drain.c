@@ -121,6 +121,21 @@ static void victim_free(struct victim *v)
 
 /* ---- evictions ---- */
 
+/* The API's own sentence, and the cause it gives: that is where the budget is named. */
+static char *held_words(const struct kube_reply *reply)
+{
+        const json_t *causes = json_object_get(json_object_get(reply->body, "details"), "causes"), *c;
+        const char *why = NULL;
+        size_t i;
+        json_array_foreach(causes, i, c)
+        {
+                const char *reason = json_string_value(json_object_get(c, "reason"));
+                if (!why && reason && streq(reason, "DisruptionBudget"))
+                        why = json_string_value(json_object_get(c, "message"));
+        }
+        return why ? xasprintf("%s: %s", reply->error, why) : xstrdup(reply->error);
+}
+
 static void on_evicted(const struct kube_reply *reply, void *arg)
 {
         struct victim *v = arg;
@@ -130,7 +145,7 @@ static void on_evicted(const struct kube_reply *reply, void *arg)
         v->next = now_ms() + RETRY_MS;
         v->ordered = !reply->error || reply->status == 404;
         if (!v->ordered)
-                v->held = xstrdup(reply->error);
+                v->held = held_words(reply);
 }
 
 static void evict(struct drain *d, struct victim *v)

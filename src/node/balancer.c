@@ -57,9 +57,9 @@ static const char *check_command(const struct context *x, int family)
                                      ? ""
                                      : " --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt --key /etc/kubernetes/pki/apiserver-kubelet-client.key";
         const char *url = arena_printf(x->arena, "https://%s:%ld/readyz", family == 6 ? "[::1]" : "127.0.0.1", x->cluster->api.port);
-        const char *curl = arena_printf(x->arena, "curl -sfk --max-time 2 -o /dev/null%s %s", client, url);
+        const char *curl = arena_printf(x->arena, "curl -sfk --max-time 4 -o /dev/null%s %s", client, url);
         if (x->with & WITH_STATIC_BALANCERS && !*client)
-                return arena_printf(x->arena, "/bin/sh -c '%s || wget -q -T 2 --no-check-certificate -O /dev/null %s'", curl, url);
+                return arena_printf(x->arena, "/bin/sh -c '%s || wget -q -T 4 --no-check-certificate -O /dev/null %s'", curl, url);
         return arena_printf(x->arena, x->with & WITH_STATIC_BALANCERS ? "/bin/sh -c '%s'" : "/usr/bin/%s", curl);
 }
 

@@ -88,12 +88,16 @@ static unsigned cluster_bits(const struct context *x)
                 bool so;
                 unsigned bit;
         } table[] = {
-                { c->runtime.kind == RUNTIME_CONTAINERD, WITH_CONTAINERD },
-                { c->runtime.kind == RUNTIME_CRIO, WITH_CRIO },
-                { c->runtime.oci == OCI_RUNC, WITH_RUNC },
-                { c->runtime.oci == OCI_CRUN, WITH_CRUN },
+                { c->runtime.managed && c->runtime.kind == RUNTIME_CONTAINERD, WITH_CONTAINERD },
+                { c->runtime.managed && c->runtime.kind == RUNTIME_CRIO, WITH_CRIO },
+                { c->runtime.managed && c->runtime.oci == OCI_RUNC, WITH_RUNC },
+                { c->runtime.managed && c->runtime.oci == OCI_CRUN, WITH_CRUN },
+                { !c->runtime.managed, WITH_HOST_RUNTIME },
+                { c->etcd.run == ETCD_RUN_SERVICE, WITH_ETCD_SERVICE },
+                { c->etcd.run == ETCD_RUN_STATIC_POD, WITH_ETCD_POD },
+                { c->api.local_balancer, WITH_BALANCER },
                 { c->network.fabric.kind == FABRIC_FLANNEL, WITH_FLANNEL },
-                { c->network.proxy_mode != PROXY_NONE, WITH_KUBE_PROXY },
+                { c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE, WITH_KUBE_PROXY },
                 { c->api.vip, WITH_VIP },
                 { c->encryption.provider != ENCRYPTION_NONE, WITH_ENCRYPTION },
                 { c->audit.level != AUDIT_NONE || c->audit.policy, WITH_AUDIT },
@@ -102,9 +106,10 @@ static unsigned cluster_bits(const struct context *x)
                 { c->proxy.http || c->proxy.https, WITH_HTTP_PROXY },
                 { has_password(c->proxy.http) || has_password(c->proxy.https), WITH_SECRET_PROXY },
                 { c->os.ntp.n, WITH_NTP },
+                { c->etcd.snapshots.keep > 0, WITH_SNAPSHOTS },
                 { c->registry.ca_pem, WITH_REGISTRY_CA },
                 { c->registry.username && c->registry.password, WITH_REGISTRY_AUTH },
-                { id && *id->ca[CA_CLUSTER].chain, WITH_CA_CHAIN },
+                { id && !streq(id->ca[CA_CLUSTER].clients, id->ca[CA_CLUSTER].bundle), WITH_CA_CHAIN },
         };
         unsigned with = 0;
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)

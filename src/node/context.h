@@ -36,6 +36,11 @@ enum with {
         WITH_ETCD_BESIDE = 1 << 24, /* etcd on the control plane's own hosts */
         WITH_SYSCTLS = 1 << 25,
         WITH_MODULES = 1 << 26,
+        WITH_SNAPSHOTS = 1 << 27,
+        WITH_ETCD_SERVICE = 1 << 28,
+        WITH_ETCD_POD = 1 << 29,
+        WITH_HOST_RUNTIME = 1 << 30, /* the host's own, left alone */
+        WITH_BALANCER = 1u << 31,    /* on every node's loopback */
 };
 
 struct context {
@@ -71,6 +76,7 @@ json_t *kube_proxy_values(const struct context *x);
 void kube_proxy_config(const struct context *x, struct str *out);
 /* etcd.c */
 json_t *etcd_values(const struct context *x);
+json_t *etcd_pod_values(const struct context *x); /* etcd_pod.c */
 void etcd_config(const struct context *x, struct str *out);
 /* registry.c */
 json_t *registry_values(const struct context *x);
@@ -93,6 +99,12 @@ void images_add(const struct context *x, struct nodespec *s);
 
 /* A file entry with its own copy of the text; skipped where only immutable ones are wanted and it is not. */
 struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum spec_class class, const char *path, unsigned mode, const char *text, size_t len);
+/* The cluster's authority changes: both are believed, one signs. */
+static inline bool two_authorities(const struct context *x)
+{
+        const struct authority *a = &x->in->identity->ca[CA_CLUSTER];
+        return !streq(a->clients, a->cert);
+}
 static inline bool needs_met(const struct context *x, unsigned need) { return (x->with & need) == need; }
 
 /* overlay.c: maps merge key by key, everything else replaces, a null removes */

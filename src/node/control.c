@@ -1,6 +1,7 @@
 /* The static pods of the control plane: kubeadm's flags and mounts, our options, and the user's flags over both. */
 #include "node/context.h"
 
+#define YEAR        (INT64_C(365) * 86400) /* the default there too */
 #define PKI         "/etc/kubernetes/pki/"
 #define MAX_FLAGS   96
 #define MAX_VOLUMES 16
@@ -244,6 +245,8 @@ json_t *control_apiserver(const struct context *x)
                 flag_add(&f, "authorization-mode", "Node,RBAC");
         flag_add(&f, "etcd-servers", etcd_servers(x));
         flag_long(x, &f, "secure-port", c->api.port);
+        if (x->in->identity->sa_other)
+                flag_add(&f, "service-account-key-file", PKI "sa-other.pub");
         flag_add(&f, "service-account-issuer", arena_printf(x->arena, "https://kubernetes.default.svc.%s", c->network.domain));
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
         if (x->with & WITH_ENCRYPTION)
@@ -267,7 +270,6 @@ static const struct pair controller_manager_flags[] = {
         { "authorization-kubeconfig", "/etc/kubernetes/controller-manager.conf" },
         { "bind-address", "127.0.0.1" },
         { "client-ca-file", PKI "ca.crt" },
-        { "cluster-signing-cert-file", PKI "ca.crt" },
         { "cluster-signing-key-file", PKI "ca.key" },
         { "controllers", "*,bootstrapsigner,tokencleaner" },
         { "kubeconfig", "/etc/kubernetes/controller-manager.conf" },
@@ -309,6 +311,9 @@ json_t *control_controller_manager(const struct context *x)
         struct volumes_list l = { 0 };
         json_t *v = json_object();
         flags_add(&f, controller_manager_flags, ARRAY_SIZE(controller_manager_flags));
+        flag_add(&f, "cluster-signing-cert-file", two_authorities(x) ? PKI "ca-signing.crt" : PKI "ca.crt");
+        if (c->certificates.lifetime != YEAR) /* what the kubelets have signed lives no longer than what we sign */
+                flag_add(&f, "cluster-signing-duration", arena_printf(x->arena, "%llds", (long long)c->certificates.lifetime));
         flag_add(&f, "root-ca-file", x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt");
         flag_add(&f, "cluster-cidr", cidrs_join(x->arena, &c->network.pods));
         flag_add(&f, "cluster-name", c->name);

@@ -70,6 +70,14 @@ json_t *etcd_values(const struct context *x)
         json_put(v, "cluster", x->facts->etcd_initial ? x->facts->etcd_initial : members(x));
         json_put(v, "state", x->facts->etcd_state ? x->facts->etcd_state : "new");
         json_put(v, "token", arena_printf(x->arena, "%s-%s", c->name, x->in->identity->prefix));
+        const struct etcd_snapshots *snap = &c->etcd.snapshots;
+        json_put(v, "own", arena_printf(x->arena, "https://%s:2379", loopback));
+        json_put(v, "cluster_name", c->name);
+        json_put(v, "copy_to", snap->copy_to);
+        json_object_set_new(v, "keep", json_integer(snap->keep));
+        json_object_set_new(v, "every", json_integer(snap->every));
+        json_object_set_new(v, "first", json_integer(snap->every < 600 ? snap->every : 600)); /* a new cluster has something to lose soon */
+        json_object_set_new(v, "spread", json_integer(snap->every / 20 < 300 ? snap->every / 20 : 300));
         json_object_set_new(v, "quota", json_integer(c->etcd.quota));
         json_object_set_new(v, "heartbeat", json_integer(c->etcd.heartbeat));
         json_object_set_new(v, "election", json_integer(c->etcd.election));

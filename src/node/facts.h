@@ -20,6 +20,7 @@ struct facts {
         const char *interface; /* that holds the node's address */
         /* etcd's initial-cluster and its state ("new", "existing") as its member was born with them; NULL: it is to be born with all others */
         const char *etcd_initial, *etcd_state;
+        bool kubelet_again; /* the kubelet has a certificate, and it lets it in no more: it gets the first one anew */
 };
 
 /* {"nodes": {"w1": {"address": "192.0.2.21", "ip": [..], "os": {"id": "debian", "version": "12"}, "arch": "amd64", "cgroup": 2,

@@ -39,9 +39,11 @@ static const char *node_labels(const struct context *x)
         static const struct pairs none = { 0 };
         struct pairs all = pairs_over(x->arena, &x->node->pool->labels, x->node->host ? &x->node->host->labels : &none);
         struct str s CLEANUP(str_release) = { 0 };
+        /* A node of ours has it from the moment it registers: so the pods for joined machines never come near it. */
+        str_addf(&s, POOL_LABEL "=%s", x->node->pool->name);
         for (size_t i = 0; i < all.n; i++)
                 if (kubelet_may_set(all.v[i].key))
-                        str_addf(&s, "%s%s=%s", s.len ? "," : "", all.v[i].key, all.v[i].value);
+                        str_addf(&s, ",%s=%s", all.v[i].key, all.v[i].value);
         return arena_strdup(x->arena, str_text(&s));
 }
 
@@ -93,8 +95,7 @@ static const char *kubelet_args(const struct context *x)
         struct str s CLEANUP(str_release) = { 0 };
         arg_add(x, &s, "hostname-override", x->node->name);
         arg_add(x, &s, "node-ip", node_ips(x));
-        if (*labels)
-                arg_add(x, &s, "node-labels", labels);
+        arg_add(x, &s, "node-labels", labels);
         for (size_t i = 0; i < user.n; i++)
                 arg_add(x, &s, flag_name(user.v[i].key), user.v[i].value);
         return arena_strdup(x->arena, str_text(&s));

@@ -7,6 +7,9 @@
 #include "pki/identity.h"
 #include "artifact/catalogue.h"
 
+/* The label of every node that is slipway's, with its pool's name; a machine that kubeadm joined has none. */
+#define POOL_LABEL "slipway.dev/pool"
+
 struct spec_entry {
         enum spec_kind kind;
         enum spec_class class;

@@ -17,7 +17,7 @@ void packages_add(const struct context *x, struct nodespec *s)
                 return;
         for (size_t i = 0; x->with & ON_KUBE && i < ARRAY_SIZE(x->os->node) && x->os->node[i]; i++)
                 package_add(s, x->os->node[i]);
-        if (x->with & ON_KUBE)
+        if (needs_met(x, ON_KUBE | WITH_BALANCER))
                 package_add(s, "haproxy");
         if (needs_met(x, ON_CONTROL_PLANE | WITH_VIP))
                 package_add(s, "keepalived");
@@ -38,7 +38,7 @@ static const struct {
         const char *path; /* NULL: under the OS's directory for programs */
         const char *units;
 } artifacts[] = {
-        { ART_ETCD, ON_ETCD, NULL, "etcd.service" },
+        { ART_ETCD, ON_ETCD | WITH_ETCD_SERVICE, NULL, "etcd.service" },
         { ART_ETCDCTL, ON_ETCD, NULL, NULL },
         { ART_ETCDUTL, ON_ETCD, NULL, NULL },
         { ART_RUNC, ON_KUBE | WITH_RUNC, NULL, NULL },
@@ -61,7 +61,7 @@ static const struct {
 void artifacts_add(const struct context *x, struct nodespec *s)
 {
         for (size_t i = 0; !x->immutable && i < ARRAY_SIZE(artifacts); i++) {
-                if (!needs_met(x, artifacts[i].need))
+                if (!needs_met(x, artifacts[i].need) || (artifacts[i].id == ART_CNI_PLUGINS && x->with & WITH_HOST_RUNTIME))
                         continue;
                 const struct artifact *a = &x->catalogue.artifacts[artifacts[i].id];
                 struct spec_entry *e = nodespec_add(s, SPEC_ARTIFACT, CLASS_MUTABLE);
@@ -82,7 +82,8 @@ static const struct {
 } images[] = {
         { IMG_PAUSE, ON_KUBE },
         { IMG_PROBE, ON_KUBE },
-        { IMG_HAPROXY, ON_KUBE | WITH_STATIC_BALANCERS },
+        { IMG_ETCD, ON_ETCD | ON_KUBE | WITH_ETCD_POD },
+        { IMG_HAPROXY, ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS },
         { IMG_KEEPALIVED, ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS },
         { IMG_APISERVER, ON_CONTROL_PLANE },
         { IMG_CONTROLLER_MANAGER, ON_CONTROL_PLANE },
@@ -98,6 +99,8 @@ void images_add(const struct context *x, struct nodespec *s)
                 const char *name = x->catalogue.images[images[i].id].name;
                 if (images[i].id == IMG_PAUSE && x->cluster->runtime.pause)
                         name = arena_strdup(&s->arena, x->cluster->runtime.pause);
+                if ((images[i].id == IMG_ETCD && x->cluster->etcd.image) || (images[i].id == IMG_COREDNS && !x->cluster->network.manage_dns))
+                        continue; /* the host has it, or fetches it */
                 nodespec_add(s, SPEC_IMAGE, CLASS_MUTABLE)->name = name;
         }
 }

@@ -37,7 +37,7 @@ static const struct {
         { ON_CONTROL_PLANE | WITH_ADMISSION, "/etc/kubernetes/admission", 0755 },
         { ON_CONTROL_PLANE | WITH_AUDIT, "/etc/kubernetes/audit", 0755 },
         { ON_CONTROL_PLANE | WITH_ENCRYPTION, "/etc/kubernetes/encryption", 0700 },
-        { ON_ETCD, "/etc/etcd", 0755 },
+        { ON_ETCD | WITH_ETCD_SERVICE, "/etc/etcd", 0755 },
         { ON_KUBE, "/var/lib/kubelet", 0700 },
         { ON_KUBE, "/var/lib/kubelet/pki", 0755 },
         { ON_KUBE | WITH_KUBE_PROXY, "/var/lib/kube-proxy", 0755 },
@@ -118,12 +118,14 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO, CLASS_IMMUTABLE, 0644, UNITS "crio.service", "crio.service", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO, CLASS_IMMUTABLE, 0644, "/etc/containers/policy.json", "policy.json" },
         { ON_KUBE, CLASS_IMMUTABLE, 0644, "/etc/crictl.yaml", "crictl.yaml" },
-        { ON_ETCD, CLASS_IMMUTABLE, 0644, UNITS "etcd.service", "etcd.service", .units = "etcd.service" },
+        { ON_ETCD | WITH_ETCD_SERVICE, CLASS_IMMUTABLE, 0644, UNITS "etcd.service", "etcd.service", .units = "etcd.service" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0755, "/opt/slipway/etcd-snapshot", "etcd-snapshot.sh" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0644, UNITS "slipway-etcd-snapshot.service", "etcd-snapshot.service" },
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_IMMUTABLE, 0644, UNITS "kube-proxy.service", "kube-proxy.service", .units = "kube-proxy.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
-        { ON_KUBE | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
 
         { ON_KUBE | WITH_HTTP_PROXY, CLASS_MUTABLE, 0644, "/etc/slipway/proxy.env", "proxy.env", .units = "containerd.service crio.service", .flags = PROXY_URL },
@@ -131,10 +133,12 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO, CLASS_MUTABLE, 0644, "/etc/crio/crio.conf.d/10-slipway.conf", "crio.toml", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO, CLASS_MUTABLE, 0644, "/etc/containers/registries.conf.d/10-slipway.conf", "registries.toml", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO | WITH_REGISTRY_AUTH, CLASS_SECRET, 0600, "/etc/crio/auth.json", "crio-auth.json" },
-        { ON_ETCD, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .make = etcd_config },
-        { ON_KUBE | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
-        { ON_KUBE | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, "/etc/slipway/hold.lua", "hold.lua", .units = "slipway-haproxy.service" },
-        { ON_KUBE | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg" },
+        { ON_ETCD | WITH_ETCD_SERVICE, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .make = etcd_config },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, "/etc/slipway/etcd-snapshot.env", "etcd-snapshot.env" },
+        { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, UNITS "slipway-etcd-snapshot.timer", "etcd-snapshot.timer", .units = "slipway-etcd-snapshot.timer" },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
+        { ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg" },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, "/etc/slipway/hold.lua", "hold.lua", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf", .units = "slipway-keepalived.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf" },
         { ON_KUBE, CLASS_MUTABLE, 0644, "/var/lib/kubelet/config.yaml", .units = "kubelet.service", .make = kubelet_config },
@@ -150,13 +154,15 @@ static const struct file_row control_files[] = { /* last: with them the kubelet 
         { ON_CONTROL_PLANE | WITH_ADMISSION, CLASS_MUTABLE, 0644, "/etc/kubernetes/admission/config.yaml", .make = admission_config },
         { ON_CONTROL_PLANE | WITH_AUDIT, CLASS_MUTABLE, 0644, "/etc/kubernetes/audit/policy.yaml", .make = audit_policy },
         { ON_CONTROL_PLANE | WITH_ENCRYPTION, CLASS_SECRET, 0600, "/etc/kubernetes/encryption/config.yaml", "encryption.yaml" },
-        { ON_KUBE | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-haproxy.yaml", "haproxy-pod.yaml" },
+        { ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-haproxy.yaml", "haproxy-pod.yaml" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-keepalived.yaml", "keepalived-pod.yaml" },
+        { ON_ETCD | ON_KUBE | WITH_ETCD_POD, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/etcd.yaml", "etcd-pod.yaml", .reads = "/etc/kubernetes/pki/etcd/ca.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml", .flags = PROXY_URL,
                 .reads = "/etc/kubernetes/admission/config.yaml /etc/kubernetes/audit/policy.yaml /etc/kubernetes/encryption/config.yaml /etc/kubernetes/pki/sa.key "
-                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
+                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/sa-other.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml", .flags = PROXY_URL,
-                .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt" },
+                .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt "
+                         "/etc/kubernetes/pki/ca-signing.crt" },
         { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml", .flags = PROXY_URL,
                 .reads = "/etc/kubernetes/scheduler.conf" },
 };
@@ -257,20 +263,22 @@ struct unit_row {
 
 /* Packages start their own services: these must never run beside ours. Masked before the package comes. */
 static const struct unit_row masked_units[] = {
-        { ON_KUBE | WITH_PACKAGES, "haproxy.service", SPEC_DISABLE, NULL },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "haproxy.service", SPEC_DISABLE, NULL },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "keepalived.service", SPEC_DISABLE, NULL },
 };
 
 static const struct unit_row runtime_units[] = {
-        { ON_ETCD, "etcd.service", SPEC_ENABLE | SPEC_START, NULL },
+        { ON_ETCD | WITH_ETCD_SERVICE, "etcd.service", SPEC_ENABLE | SPEC_START, NULL },
         { ON_KUBE | WITH_CONTAINERD, "containerd.service", SPEC_ENABLE | SPEC_START, NULL },
         { ON_KUBE | WITH_CRIO, "crio.service", SPEC_ENABLE | SPEC_START, NULL },
 };
 
 static const struct unit_row units[] = {
-        { ON_KUBE | WITH_PACKAGES, "slipway-haproxy.service", SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
+        { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "slipway-haproxy.service", SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
         { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START, "containerd.service slipway-haproxy.service" },
         { ON_KUBE | WITH_CRIO, "kubelet.service", SPEC_ENABLE | SPEC_START, "crio.service slipway-haproxy.service" },
+        { ON_KUBE | WITH_HOST_RUNTIME, "kubelet.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
         { ON_KUBE | WITH_KUBE_PROXY, "kube-proxy.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
         { ON_KUBE | WITH_FLANNEL, "flanneld.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "slipway-keepalived.service", SPEC_ENABLE | SPEC_START, NULL },

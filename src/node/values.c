@@ -116,8 +116,12 @@ static json_t *encryption_values(const struct context *x)
                 json_add(resources, x->cluster->encryption.resources.v[i]);
         json_object_set_new(v, "resources", resources);
         json_put(v, "provider", providers[x->cluster->encryption.provider]);
-        json_put(v, "name", x->in->identity->encryption_key_name);
-        json_put(v, "key", x->in->identity->encryption_key);
+        const struct identity *id = x->in->identity;
+        json_t *keys = json_array();
+        json_array_append_new(keys, json_pack("{s:s, s:s}", "name", id->encryption_key_name, "key", id->encryption_key));
+        if (id->encryption_other)
+                json_array_append_new(keys, json_pack("{s:s, s:s}", "name", id->encryption_other_name, "key", id->encryption_other));
+        json_object_set_new(v, "keys", keys);
         return v;
 }
 
@@ -183,6 +187,7 @@ void node_values(struct context *x)
                 { ON_CONTROL_PLANE | WITH_ENCRYPTION, "encryption", encryption_values },
                 { ON_CONTROL_PLANE | WITH_VIP, "vip", vip_values },
                 { ON_ETCD, "etcd", etcd_values },
+                { ON_ETCD | WITH_ETCD_POD, "etcd_pod", etcd_pod_values },
         };
         x->values = json_copy(x->host);
         plain_values(x);

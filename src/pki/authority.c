@@ -176,6 +176,7 @@ static int fill(struct authority *a, struct chain *c, EVP_PKEY *k, struct error 
         if (r < 0)
                 return r;
         a->cert = xstrndup(bundle.data, first);
+        a->clients = xstrdup(a->cert);
         a->bundle = str_take(&bundle);
         a->chain = str_take(&chain);
         a->key = str_take(&key);
@@ -220,6 +221,15 @@ int authority_create(struct pki *p, enum ca_id ca, const struct certificates *c,
         return authority_parse(&src, &cert, &key, now, out, err);
 }
 
+void authority_both(const struct authority *old, const struct authority *new, struct authority *into)
+{
+        char *bundle = xasprintf("%s%s", old->bundle, new->bundle), *clients = xasprintf("%s%s", old->cert, new->cert);
+        free(into->bundle);
+        free(into->clients);
+        into->bundle = bundle;
+        into->clients = clients;
+}
+
 static int read_part(const char *path, bool secret, const char *other, struct str *out, struct error *err)
 {
         int r = store_read(path, secret, out, err);
@@ -260,6 +270,7 @@ int authorities_distinct(const struct identity *id, enum exit_status status, str
 void authority_release(struct authority *a)
 {
         free(a->bundle);
+        free(a->clients);
         free(a->cert);
         free(a->chain);
         secret_free(&a->key);

@@ -52,49 +52,25 @@ static bool holds_files(const struct identity *id, size_t first)
         return any;
 }
 
-static int sa_public(struct identity *id, EVP_PKEY *k, struct error *err)
-{
-        struct str spki CLEANUP(str_release) = { 0 }, pem CLEANUP(str_release) = { 0 };
-        int r = key_spki(k, &spki, err);
-        if (r < 0)
-                return r;
-        pem_add(&pem, "PUBLIC KEY", spki.data, spki.len);
-        id->sa_pub = str_take(&pem);
-        return 0;
-}
-
 /* Tokens are signed at every request: RSA stays at 2048 bits. */
-static int sa_create(struct identity *id, enum key_algorithm a, struct error *err)
-{
-        EVP_PKEY *k CLEANUP(pkey_p) = NULL;
-        struct str pem CLEANUP(str_wipe_release) = { 0 };
-        a = a == KEY_RSA_4096 ? KEY_RSA_2048 : a;
-        int r = key_generate(id->pki, a, &k, err);
-        if (r == 0)
-                r = key_pem(k, a, &pem, err);
-        if (r == 0)
-                r = sa_public(id, k, err);
-        if (r == 0)
-                id->sa_key = str_take(&pem);
-        return r;
-}
+static int sa_create(struct identity *id, enum key_algorithm a, struct error *err) { return sa_make(id->pki, a, &id->sa_key, &id->sa_pub, err); }
 
 /* The public half is made from the private one, so it need not be believed. */
 static int sa_load(struct identity *id, struct error *err)
 {
-        char *path CLEANUP(free_p) = in_dir(id, "pki/sa.key");
+        char *path CLEANUP(free_p) = rotation_sa_path(id);
         struct str text CLEANUP(str_wipe_release) = { 0 };
         int r = store_read(path, true, &text, err);
         if (r < 0 && err->code)
                 return r;
-        EVP_PKEY *k CLEANUP(pkey_p) = r == 0 ? key_parse(str_span(&text)) : NULL;
-        if (!k) {
-                error_set(err, EINVAL, EXIT_STATE, "%s is %s", path, r < 0 ? "missing" : text.len ? "damaged: it holds no private key in PEM form" : "empty");
+        if (r == 0)
+                r = sa_parse(path, str_span(&text), &id->sa_pub, err);
+        else
+                error_set(err, EINVAL, EXIT_STATE, "%s is missing", path);
+        if (r < 0)
                 return error_hint(err, "restore it from a backup; service-account tokens of the cluster are signed with it");
-        }
         id->sa_key = str_take(&text);
-        r = sa_public(id, k, err);
-        return r < 0 || id->looking ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+        return id->looking || id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? 0 : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
 static int sa_take(struct identity *id, const char *pem, struct error *err)
@@ -103,7 +79,7 @@ static int sa_take(struct identity *id, const char *pem, struct error *err)
         if (!k)
                 return error_set(err, EINVAL, EXIT_STEP, "the cluster's sa.key holds no private key in PEM form");
         id->sa_key = xstrdup(pem);
-        return sa_public(id, k, err);
+        return sa_parse("sa.key", (struct span){ (const uint8_t *)pem, strlen(pem) }, &id->sa_pub, err);
 }
 
 static int authorities_create(struct identity *id, const struct cluster *c, struct error *err)
@@ -187,14 +163,18 @@ static int load(struct identity *id, const struct cluster *c, const char *json, 
         int r = secrets_load(id, c->name, json, err);
         if (r == 0)
                 r = make_directories(id, err);
-        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++) {
-                r = authority_load(id->dir, ca, id->now, &id->ca[ca], err);
-                if (r == 0)
-                        r = own_ca_same(c, ca, &id->ca[ca], err);
-        }
         if (r == 0)
-                r = authorities_distinct(id, EXIT_STATE, err);
-        return r < 0 ? r : sa_load(id, err);
+                r = rotation_read(id, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
+                r = rotation_authority(id, ca, err);
+        if (r == 0)
+                r = sa_load(id, err);
+        if (r == 0)
+                r = rotation_load(id, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT && !id->pki->rotating; ca++)
+                if (id->rotation.phase[ca] == ROTATE_NOT)
+                        r = own_ca_same(c, ca, &id->ca[ca], err);
+        return r < 0 ? r : authorities_distinct(id, EXIT_STATE, err);
 }
 
 static int load_or_create(struct identity *id, const struct cluster *c, struct error *err)
@@ -246,11 +226,13 @@ int identity_open(const char *state, const struct cluster *c, time_t now, struct
         return identity_adopt(state, c, NULL, now, out, err);
 }
 
-int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err)
+static int open_with(
+        const char *state, const struct cluster *c, const struct identity_given *given, bool rotating, time_t now, struct identity *out, struct error *err)
 {
         struct identity id = { .lock = -1, .now = now, .pki = pki_new() };
         int r = names_check(c, err);
         id.pki->given = given;
+        id.pki->rotating = rotating;
         if (r == 0)
                 r = store_open(state, c->name, &id.dir, err);
         if (r == 0)
@@ -263,6 +245,16 @@ int identity_adopt(const char *state, const struct cluster *c, const struct iden
         return r;
 }
 
+int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err)
+{
+        return open_with(state, c, given, false, now, out, err);
+}
+
+int identity_open_rotating(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+{
+        return open_with(state, c, NULL, true, now, out, err);
+}
+
 int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
 {
         *out = (struct identity){ .lock = -1, .now = now, .pki = pki_new(), .looking = true, .dir = path_join(*state ? state : ".", c->name) };
@@ -273,12 +265,27 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
                 return error_hint(err, "slipway up makes it; --state names another state directory");
         }
         int r = secrets_load(out, c->name, json, err);
-        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++) {
-                r = authority_load(out->dir, ca, now, &out->ca[ca], err);
-                if (r == 0)
-                        r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
-        }
-        return r == 0 ? sa_load(out, err) : r;
+        if (r == 0)
+                r = rotation_read(out, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
+                r = rotation_authority(out, ca, err);
+        if (r == 0)
+                r = sa_load(out, err);
+        if (r == 0)
+                r = rotation_load(out, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
+                r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
+        return r;
+}
+
+bool identity_renews(const struct identity *id, const char *node)
+{
+        if (!id->renew || !id->renew_nodes || !id->renew_nodes->n)
+                return id->renew;
+        for (size_t i = 0; node && i < id->renew_nodes->n; i++)
+                if (streq(id->renew_nodes->v[i], node))
+                        return true;
+        return false;
 }
 
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err)
@@ -288,7 +295,7 @@ int identity_node(struct identity *id, const struct cluster *c, const struct nod
         if (!n->ip[0].family)
                 return error_set(err, EADDRNOTAVAIL, EXIT_CONFIG, "node %s has no address yet, and its certificates must name it", n->name);
         char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
-        struct leaf_file f = { .path = path, .text = id->pki->file };
+        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, n->name) };
         int r = leaf_file_read(&f, err);
         for (int l = 0; r == 0 && l < LEAF_COUNT; l++) {
                 names[l] = leaf_name(l);
@@ -309,7 +316,7 @@ int identity_user(struct identity *id, const struct cluster *c, const struct use
 {
         static const char *const name = "client";
         char *path CLEANUP(free_p) = store_name(id->dir, "users", u->name);
-        struct leaf_file f = { .path = path, .text = id->pki->file };
+        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, NULL) };
         *out = (struct leaf){ 0 };
         user_want(c, u, &id->pki->want);
         int r = leaf_file_read(&f, err);
@@ -351,8 +358,9 @@ void identity_release(struct identity *id)
 {
         for (int ca = 0; ca < CA_COUNT; ca++)
                 authority_release(&id->ca[ca]);
-        char **secrets[] = { &id->sa_key, &id->sa_pub, &id->prefix, &id->token_id, &id->token_secret, &id->certificate_key, &id->encryption_key,
-                &id->encryption_key_name, &id->vrrp_password };
+        char **secrets[] = { &id->sa_key, &id->sa_pub, &id->sa_other, &id->prefix, &id->token_id, &id->token_secret, &id->certificate_key, &id->encryption_key,
+                &id->encryption_key_name, &id->encryption_other, &id->encryption_other_name, &id->vrrp_password, &id->rotation.encryption_key,
+                &id->rotation.encryption_key_name };
         for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
                 secret_free(secrets[i]);
         leaf_release(&id->lb);

@@ -6,6 +6,8 @@
  *   nodes/NODE.pem       every leaf of one node, key and certificate one after the other, each under a "# leaf" line, and the file's digest
  *   users/USER.pem       one user's, likewise
  *   admin.pem            the admin's, for the person at the keyboard
+ *   rotation.json        while authorities or keys change: how far each is (rotation.c), and the new encryption key (secret)
+ *   next/pki/...         the new authorities and the new sa.key, as long as that lasts
  *   lock
  *   creating             only while the first run makes the above: what it finds beside it was never used and is made again
  *
@@ -50,7 +52,8 @@ struct node_identity {
 };
 
 struct authority {
-        char *bundle; /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
+        char *clients; /* the certificates whose clients are let in: `cert`, and while it changes the other one's too */
+        char *bundle;  /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
         char *cert; /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
         char *key;   /* PEM */
         char *chain; /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
@@ -58,21 +61,40 @@ struct authority {
         struct evp_pkey_st *pkey;
 };
 
+/* What can be changed for a new one while the cluster lives, and how far that is. Each phase is rolled out before the next begins. */
+enum rotate_id { ROTATE_CA, ROTATE_ETCD, ROTATE_FRONT_PROXY, ROTATE_SA, ROTATE_ENCRYPTION, ROTATE_COUNT };
+enum rotate_phase {
+        ROTATE_NOT,
+        ROTATE_TRUST,  /* the new one is there and believed; the old one signs (encrypts) */
+        ROTATE_ISSUE,  /* the new one signs; the old one is still believed */
+        ROTATE_FINISH, /* the old one is believed no more */
+};
+struct rotation {
+        enum rotate_phase phase[ROTATE_COUNT];
+        time_t issued;                              /* since when all nodes sign tokens with the new sa.key; 0: not yet */
+        char *encryption_key, *encryption_key_name; /* the new one */
+};
+
 struct identity {
         char *dir; /* STATE/NAME */
         int lock;
         struct authority ca[CA_COUNT];
-        char *sa_key, *sa_pub;         /* PEM */
-        char *prefix;                  /* five random letters and digits: names things in clouds */
-        char *token_id, *token_secret; /* bootstrap token */
-        char *certificate_key;         /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
-        char *encryption_key;          /* base64 of 32 bytes: --encryption-provider-config */
-        char *encryption_key_name;     /* "key1" */
-        char *vrrp_password;           /* eight letters and digits */
-        struct leaf lb, dex;           /* NULL texts where not wanted */
+        char *sa_key, *sa_pub;                          /* PEM */
+        char *sa_other;                                 /* a public key whose tokens are believed besides; NULL: none */
+        char *prefix;                                   /* five random letters and digits: names things in clouds */
+        char *token_id, *token_secret;                  /* bootstrap token */
+        char *certificate_key;                          /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
+        char *encryption_key;                           /* base64 of 32 bytes: --encryption-provider-config */
+        char *encryption_key_name;                      /* "key1" */
+        char *encryption_other, *encryption_other_name; /* a key that still decrypts, or will soon encrypt; NULL: none */
+        struct rotation rotation;
+        char *vrrp_password; /* eight letters and digits */
+        struct leaf lb, dex; /* NULL texts where not wanted */
         time_t now;
-        bool created;    /* this run made it */
-        bool looking;    /* identity_look: nothing is written */
+        bool created; /* this run made it */
+        bool looking; /* identity_look: nothing is written */
+        bool renew;   /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
+        const struct strings *renew_nodes;
         struct pki *pki; /* of this room alone: prepared issuers, buffers */
 };
 
@@ -100,6 +122,40 @@ char *identity_ca_hash(const struct identity *id, struct error *err);
  * node->ip[0] must be set. */
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err);
 int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err);
+/* Whether the certificate (PEM) is one of that authority's, and good now. */
+bool identity_signed(const struct identity *id, enum ca_id ca, const char *pem);
+/* Leaves of the node are to be issued anew. */
+bool identity_renews(const struct identity *id, const char *node);
+/* The administrator's leaf, the users' and what has a certificate besides: from their files, or issued. */
+int identity_people(struct identity *id, const struct cluster *c, struct error *err);
+
+/* ---- rotation.c ---- */
+
+/* Begins: makes the new ones of `set` (1 << enum rotate_id bits), which may name authorities that cluster.yaml brings in. A rotation that has begun goes on as it
+ * was begun: then nothing is made, and `set` may only name what is under way. */
+int identity_rotate(const char *state, const struct cluster *c, unsigned set, time_t now, struct error *err);
+/* 1 << enum rotate_id bits of what is under way. */
+unsigned identity_rotating(const struct identity *id);
+/* What the phase it was opened in has been rolled out: on to the next. 1: that is to be rolled out too (open it anew); 0: nothing is left to do now. Tokens live
+ * for an hour, so the old key that signed them is kept for SA_KEEP seconds, or with `now_too` is not. */
+#define SA_KEEP 3900
+int identity_rotate_on(struct identity *id, const struct cluster *c, bool now_too, struct error *err);
+const char *rotate_name(enum rotate_id id); /* "cluster", as people write it */
+const char *rotate_phase_name(enum rotate_phase p);
+
+/* ---- describe.c: what a certificate says ---- */
+
+struct cert_info {
+        char subject[256], issuer[256];
+        char serial[64]; /* hex */
+        time_t from, to;
+        bool authority;
+};
+/* The first certificate of the PEM text; `*rest` (may be NULL) is what follows it. False: there is none. */
+bool cert_describe(const char *pem, struct cert_info *out, const char **rest);
+/* In the last third of its life, when up renews it. */
+bool cert_due(const struct cert_info *i, time_t now);
+
 /* Makes durable what was written since open (one syncfs): call once after many identity_node. */
 int identity_sync(struct identity *id, struct error *err);
 void node_identity_release(struct node_identity *n);

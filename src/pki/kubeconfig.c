@@ -83,7 +83,7 @@ static int admin_leaf(struct identity *id, const struct cluster *c, struct leaf 
 {
         static const char *const name = "admin";
         char *path CLEANUP(free_p) = path_join(id->dir, "admin.pem");
-        struct leaf_file f = { .path = path, .text = id->pki->file };
+        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, NULL) };
         admin_want(c, &id->pki->want);
         int r = leaf_file_read(&f, err);
         if (r == 0)
@@ -91,6 +91,18 @@ static int admin_leaf(struct identity *id, const struct cluster *c, struct leaf 
         if (r == 0)
                 r = leaf_file_write(&f, id, &name, out, 1, err);
         id->pki->file = f.text;
+        return r;
+}
+
+int identity_people(struct identity *id, const struct cluster *c, struct error *err)
+{
+        struct leaf l = { 0 };
+        int r = admin_leaf(id, c, &l, err);
+        leaf_release(&l);
+        for (size_t i = 0; r == 0 && i < c->auth.users.n; i++) {
+                r = identity_user(id, c, &c->auth.users.v[i], &l, err);
+                leaf_release(&l);
+        }
         return r;
 }
 

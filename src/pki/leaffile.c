@@ -98,8 +98,8 @@ static int issue(struct identity *id, const struct want *w, struct leaf *out, st
 int leaf_file_get(struct leaf_file *f, struct identity *id, const char *name, const struct want *w, struct leaf *out, struct error *err)
 {
         struct span section, key, cert;
-        if (f->there && find_section(&f->text, name, &section) && pem_find(section, "PRIVATE KEY", &key) && pem_find(section, "CERTIFICATE", &cert) &&
-                keep(id, w, key, cert, f->intact, out)) {
+        if (!f->renew && f->there && find_section(&f->text, name, &section) && pem_find(section, "PRIVATE KEY", &key) &&
+                pem_find(section, "CERTIFICATE", &cert) && keep(id, w, key, cert, f->intact, out)) {
                 f->kept++;
                 return 0;
         }

@@ -129,6 +129,7 @@ int names_check(const struct cluster *c, struct error *err); /* names that no ce
 struct leaf_file {
         const char *path;
         struct str text;
+        bool renew;         /* nothing of it is kept */
         bool there, intact; /* intact: its digest is right, so keys and signatures are as they were written */
         unsigned kept, issued;
 };
@@ -153,6 +154,8 @@ struct ca_source { /* for sentences */
 };
 int authority_parse(const struct ca_source *src, const struct str *cert, const struct str *key, time_t now, struct authority *out, struct error *err);
 int authority_create(struct pki *p, enum ca_id ca, const struct certificates *c, time_t now, struct authority *out, struct error *err);
+/* `a` signs from now on no more than it did, but `other` is believed too (both: in the order old, new). */
+void authority_both(const struct authority *old, const struct authority *new, struct authority *into);
 int authority_load(const char *dir, enum ca_id ca, time_t now, struct authority *out, struct error *err);
 int authorities_distinct(const struct identity *id, enum exit_status status, struct error *err);
 void authority_release(struct authority *a);
@@ -163,7 +166,20 @@ int own_ca_same(const struct cluster *c, enum ca_id ca, const struct authority *
 int given_load(struct identity *id, enum ca_id ca, struct error *err); /* -ENOENT, without a sentence, when none is given */
 int given_same(const struct identity *id, struct error *err);
 
+/* --- rotation.c --- */
+
+int rotation_read(struct identity *id, struct error *err); /* what is under way, before anything is loaded */
+int rotation_authority(struct identity *id, enum ca_id ca, struct error *err);
+char *rotation_sa_path(const struct identity *id);
+int rotation_load(struct identity *id, struct error *err); /* lays what is under way over what was loaded */
+int identity_open_rotating(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+int sa_parse(const char *path, struct span pem, char **pub, struct error *err);
+int sa_make(struct pki *p, enum key_algorithm a, char **key, char **pub, struct error *err);
+
 /* --- secrets.c: identity.json --- */
+
+char *encryption_key_new(void);
+bool encryption_key_believable(const char *key);
 
 void secrets_create(struct identity *id);
 int secrets_load(struct identity *id, const char *cluster, const char *path, struct error *err);
@@ -187,6 +203,7 @@ char *store_name(const char *dir, const char *sub, const char *name); /* DIR/SUB
 
 struct pki {
         const struct identity_given *given; /* while the Identity is opened */
+        bool rotating;                      /* it is opened to begin a rotation: another authority in cluster.yaml is the new one */
         EVP_PKEY_CTX *keygen[KEY_RSA_4096 + 1];
         struct issuer issuer[CA_COUNT];
         struct want want;

@@ -22,7 +22,7 @@ static const struct secret_row {
 
 static char **field(const struct identity *id, const struct secret_row *row) { return (char **)((char *)id + row->offset); }
 
-static char *new_encryption_key(void)
+char *encryption_key_new(void)
 {
         uint8_t raw[32];
         struct str s = { 0 };
@@ -39,7 +39,7 @@ void secrets_create(struct identity *id)
                 const struct secret_row *row = &secret_table[i];
                 char **out = field(id, row);
                 if (row->offset == offsetof(struct identity, encryption_key)) {
-                        *out = new_encryption_key();
+                        *out = encryption_key_new();
                         continue;
                 }
                 *out = xcalloc(1, row->len + 1);
@@ -66,6 +66,14 @@ static int damaged(const char *path, const char *key, struct error *err)
 }
 
 static bool believable(const char *v, const struct secret_row *row) { return v && strlen(v) == row->len && strspn(v, row->set) == row->len; }
+
+bool encryption_key_believable(const char *key)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(secret_table); i++)
+                if (secret_table[i].offset == offsetof(struct identity, encryption_key))
+                        return believable(key, &secret_table[i]);
+        return false;
+}
 
 static int take_fields(struct identity *id, const json_t *j, const char *cluster, const char *path, struct error *err)
 {

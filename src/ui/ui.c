@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include "base/file.h"
 #include "ui/events.h"
 #include "ui/lines.h"
@@ -38,15 +40,25 @@ void ui_say(struct ui *u, const char *text, json_t *json)
         }
 }
 
+static void on_break(int sig) {}
+
+/* The loop's own handlers only note a signal for when it runs again, and it does not run while we wait for an answer: ^C would do nothing. */
 bool ui_ask(struct ui *u, const char *question)
 {
         char line[16] = "";
+        struct sigaction ours = { .sa_handler = on_break }, before[2]; /* without SA_RESTART: it ends the reading */
         if (u->live)
                 live_pause(u->live);
         fprintf(stderr, "%s [y/N] ", question);
         fflush(stderr);
-        if (!fgets(line, sizeof(line), stdin))
+        sigaction(SIGINT, &ours, &before[0]);
+        sigaction(SIGTERM, &ours, &before[1]);
+        if (!fgets(line, sizeof(line), stdin)) {
                 fputc('\n', stderr);
+                line[0] = '\0';
+        }
+        sigaction(SIGINT, &before[0], NULL);
+        sigaction(SIGTERM, &before[1], NULL);
         return line[0] == 'y' || line[0] == 'Y';
 }
 

@@ -138,7 +138,7 @@ int main(int argc, char **argv)
         struct str agent CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
         signal(SIGPIPE, SIG_IGN);
-        struct cluster c = { .arena = &a };
+        struct cluster c = { .arena = &a, .runtime.managed = true, .api.local_balancer = true, .network.manage_dns = true };
         struct fetch_request request = { .cluster = &c, .arch = "amd64" };
         const char *bundle = NULL;
         long stop_ms = 0;

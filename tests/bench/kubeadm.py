@@ -305,6 +305,7 @@ def cpu(m):
 # ---- the two ways ----
 
 def by_slipway(m):
+    (m.dir / ".slipway" / m.name / "born").unlink()  # or it would rightly refuse: a cluster that has lived, and no data
     kubeconfig = m.slipway("kubeconfig").stdout
     probe = Probe(m, m.all, m.worker, lambda: kubeconfig)
     m.slipway("up")
@@ -423,6 +424,8 @@ def measure(shape, rounds, only, keep):
         print(f"{shape}: machines, programs and images ...", flush=True)
         if keep and (m.dir / "prepared").exists():
             m.find()
+        elif keep and (m.dir / ".slipway").exists():
+            put(m)
         else:
             prepare(m)
         for _ in range(rounds):

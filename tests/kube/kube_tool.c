@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "kube/documents.h"
+#include "kube/drain.h"
 #include "kube/kube.h"
 #include "kube/wait.h"
 
@@ -186,6 +187,35 @@ static void verb_cancel(char **v)
         print(json_string("freed"));
 }
 
+/* cordon NODE on|off */
+static void verb_cordon(char **v)
+{
+        left = 1;
+        kube_cordon(k, v[0], streq(v[1], "on"), on_applied, NULL);
+        run();
+}
+
+static void on_drain_progress(size_t n, const char *held, void *arg) { print(json_pack("{s:i, s:s}", "left", (int)n, "held", held)); }
+
+static void on_drain_orphan(const char *pod, void *arg) { print(json_pack("{s:s}", "orphan", pod)); }
+
+/* drain NODE SECONDS [free]: ends with {"error":..}; with free it is let go in the middle, and ends without a word */
+static void verb_drain(char **v)
+{
+        struct drain_events e = { on_drain_progress, on_drain_orphan, on_applied, NULL };
+        struct drain *d = drain_start(k, base, v[0], number(v[1]), &e);
+        left = 1;
+        if (!v[2]) {
+                run();
+                return;
+        }
+        for (int i = 0; i < 20 && left; i++)
+                event_base_loop(base, EVLOOP_ONCE);
+        if (left)
+                drain_free(d);
+        print(json_string("freed"));
+}
+
 /* documents FILE: no server needed, likewise state */
 static void verb_documents(char **v)
 {
@@ -220,6 +250,8 @@ static const struct verb {
         { "watch", verb_watch, 3 },
         { "ready", verb_ready, 2 },
         { "cancel", verb_cancel, 3 },
+        { "cordon", verb_cordon, 2 },
+        { "drain", verb_drain, 2 },
         { "documents", verb_documents, 1 },
         { "state", verb_state, 1 },
 };

@@ -8,7 +8,8 @@
 #   machine.sh reset NAME              as if the power had failed: it ends at once, and boots again
 #   machine.sh stop NAME… | --all      ends it and removes everything of it
 # Machines of one set ($SLIPWAY_SET, default "slipway") share a bridge in a network namespace of their own: nothing of it is
-# seen by the computer's network, and two sets may use the same addresses. Overlays are mounted in a mount namespace of the
+# seen by the computer's network, and two sets may use the same addresses; with $SLIPWAY_BRIDGE they stand on that bridge of
+# this computer instead. Overlays are mounted in a mount namespace of the
 # machine's own, so they end with its last process. What is left after a crash is found again by name: `stop --all` first.
 set -euo pipefail
 
@@ -17,6 +18,7 @@ SET=${SLIPWAY_SET:-slipway}
 MACHINES=${SLIPWAY_MACHINES:-/var/tmp/slipway-machines}
 STATE=$MACHINES/$SET
 NETNS=slipway-$SET
+BRIDGE=${SLIPWAY_BRIDGE:-}
 MARK=slipway.$SET # the machine's cgroups are called MARK.NAME
 BOOT_SECONDS=600
 STOP_SECONDS=20
@@ -85,7 +87,7 @@ sysctls_restore() {
 # --- the network ---------------------------------------------------------------------------------------------------
 network() {
   local gateway=$1
-  if [ ! -e "/run/netns/$NETNS" ]; then
+  if [ -z "$BRIDGE" ] && [ ! -e "/run/netns/$NETNS" ]; then
     ip netns add "$NETNS"
     ip -n "$NETNS" link set lo up
     ip -n "$NETNS" link add br0 type bridge
@@ -150,19 +152,19 @@ boot() {
   mapfile -t own < <(cgroups "$name")
   cgroup_enter "$name"
   # shellcheck disable=SC2016
-  exec setsid nsenter --net="/run/netns/$NETNS" unshare --mount bash -c '
-    dir=$1 base=$2 name=$3
-    shift 3
+  exec setsid nsenter --net="$([ -n "$BRIDGE" ] && echo /proc/self/ns/net || echo "/run/netns/$NETNS")" unshare --mount bash -c '
+    dir=$1 base=$2 name=$3 bridge=$4
+    shift 4
     mount -t overlay overlay -o "lowerdir=$base,upperdir=$dir/upper,workdir=$dir/work" "$dir/root" || exit 1
     status=133
     while [ $status = 133 ]; do
-      systemd-nspawn -D "$dir/root" -M "$name" --register=no --keep-unit --capability=all --network-bridge=br0 --resolv-conf=off --timezone=off \
+      systemd-nspawn -D "$dir/root" -M "$name" --register=no --keep-unit --capability=all --network-bridge="$bridge" --resolv-conf=off --timezone=off \
         --bind="$dir/containerd:/var/lib/containerd" --bind="$dir/kubelet:/var/lib/kubelet" --bind="$dir/etcd:/var/lib/etcd" --bind=/dev/kmsg \
         --system-call-filter="@keyring bpf @mount" -b
       status=$?
       find "$@" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
       ! rm "$dir/again" 2>/dev/null || status=133
-    done' boot "$dir" "$base" "$name" "${own[@]}"
+    done' boot "$dir" "$base" "$name" "${BRIDGE:-br0}" "${own[@]}"
 }
 
 start() {

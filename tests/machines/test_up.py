@@ -1,4 +1,5 @@
 """A real cluster from one command: up, up again, killed in the middle, down."""
+import hashlib
 import json
 import os
 import shutil
@@ -54,13 +55,24 @@ def probes_are_gone():
     return False
 
 
+def ids():
+    """The cluster's mark and its machines', as src/provider/local.h says they are made."""
+    def short(text):
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    cluster = short(f"up {WORK / '.slipway' / 'up'}")
+    return [cluster, *(short(f"{cluster}/{node}") for node in ("control-1", "worker-1"))]
+
+
 def computer():
-    """What a run could leave behind: links, mounts, cgroups, processes of machines."""
-    links = sorted(p.name for p in Path("/sys/class/net").iterdir())
-    mounts = sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
-    cgroups = sorted(str(p) for p in Path("/sys/fs/cgroup").rglob("*slipway*") if p.is_dir())
-    keepers = subprocess.run(["pgrep", "-fc", "machine-keeper|systemd-nspawn"], capture_output=True, text=True).stdout.strip()
-    return {"links": links, "mounts": mounts, "cgroups": cgroups, "keepers": keepers}
+    """What a run could leave behind: links, mounts, cgroups, processes of machines. Other tests' machines come and go meanwhile."""
+    def ours(text):
+        return f"{WORK}/" in text or any(i in text for i in ids())
+
+    cgroups = sorted(str(p) for p in Path("/sys/fs/cgroup").rglob("*slipway*") if p.is_dir() and ours(p.name))
+    keepers = subprocess.run(["pgrep", "-fa", "machine-keeper|systemd-nspawn"], capture_output=True, text=True).stdout.splitlines()
+    return {"links": [p.name for p in Path("/sys/class/net").iterdir() if ours(p.name)], "cgroups": cgroups, "keepers": [k for k in keepers if ours(k)],
+            "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if ours(m)]}
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +92,10 @@ def test_killed_in_the_middle(before):
     """kill -9 while the nodes are being applied: the next run says so and finishes."""
     proc = subprocess.Popen([SLIPWAY, "up"], cwd=WORK, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     for line in proc.stderr:
-        if "preflight: done" in line:
+        if "check: done" in line:  # of the machines that this run made: after the plan
             break
+    else:
+        raise AssertionError("it ended before it came to its nodes")
     time.sleep(1)
     proc.send_signal(signal.SIGKILL)
     proc.wait()
@@ -95,6 +109,7 @@ def test_killed_in_the_middle(before):
 
 
 def test_every_node_is_ready(before):
+    assert computer()["links"] and computer()["cgroups"] and computer()["keepers"]
     nodes = {n["metadata"]["name"]: n for n in json.loads(kubectl("get", "nodes", "-o", "json"))["items"]}
     assert set(nodes) == {"control-1", "worker-1"}
     for n in nodes.values():
@@ -122,7 +137,10 @@ def test_a_second_run_changes_nothing(before):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
     assert r.stderr.count("apply: so already") == 2 and "going on" not in r.stderr, r.stderr
-    assert "control-1: machine: so already" in r.stderr and "verify: so already" in r.stderr
+    assert r.stderr.count("compare: so already") == 2 and "plan: so already" in r.stderr and "verify: so already" in r.stderr, r.stderr
+    assert "plan for" not in r.stderr and "machine:" not in r.stderr, r.stderr
+    r = slipway("plan", "--exit-code")
+    assert r.returncode == 0 and r.stdout == "plan for up: nothing to do, 2 nodes are as the file says\n", r.stdout + r.stderr
 
 
 def test_verify_sees_a_broken_fabric(before):

@@ -45,10 +45,13 @@ static inline void fixture_init(struct fixture *f, const char *yaml)
         }
         struct identity *id = &f->identity;
         for (size_t i = 0; i < CA_COUNT; i++)
-                id->ca[i] = (struct authority){ .bundle = PEM("bundle"), .cert = PEM("cert"), .key = PEM("SECRET ca key"), .chain = TEXT("") };
+                id->ca[i] = (struct authority){
+                        .bundle = PEM("cert"), .clients = PEM("cert"), .cert = PEM("cert"), .key = PEM("SECRET ca key"), .chain = TEXT("")
+                };
         id->sa_key = PEM("SECRET sa");
         id->sa_pub = PEM("sa");
         id->prefix = TEXT("ab12c");
+        id->certificate_key = TEXT("5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2");
         id->encryption_key = TEXT("U0VDUkVU");
         id->encryption_key_name = TEXT("key1");
         id->vrrp_password = TEXT("secretpw");

@@ -81,7 +81,7 @@ def complete_bash(line):
 
 
 def test_bash_completion():
-    assert complete_bash("slipway re") == ["render"]
+    assert complete_bash("slipway ren") == ["render"]
     assert set(complete_bash("slipway render --f")) == {"--file", "--format", "--facts"}
     assert complete_bash("slipway render --format ig") == ["ignition"]
     assert complete_bash("slipway completion f") == ["fish"]

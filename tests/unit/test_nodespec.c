@@ -206,7 +206,8 @@ static void test_labels(void **state)
         fixture_init(&f, ha_yaml);
         ((struct pool *)(uintptr_t)cluster_node(f.cluster, "w2")->pool)->labels = (struct pairs){ ARRAY_SIZE(labels), labels };
         fixture_render(&f, "w2", &s);
-        has(&s, "/var/lib/kubelet/kubeadm-flags.env", "--node-labels=zone=a,topology.kubernetes.io/zone=z,x.node.kubernetes.io/y=1,example.net/a=b\"");
+        has(&s, "/var/lib/kubelet/kubeadm-flags.env",
+                "--node-labels=slipway.dev/pool=worker,zone=a,topology.kubernetes.io/zone=z,x.node.kubernetes.io/y=1,example.net/a=b\"");
         nodespec_release(&s);
         fixture_release(&f);
 }
@@ -496,12 +497,33 @@ static void test_intermediate(void **state)
         struct nodespec s;
         fixture_init(&f, ha_yaml);
         f.identity.ca[CA_CLUSTER].chain = PEM("root");
+        f.identity.ca[CA_CLUSTER].bundle = PEM("bundle");
         fixture_render(&f, "c1", &s);
         has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt");
         has(&s, MANIFESTS "kube-controller-manager.yaml", "--root-ca-file=/etc/kubernetes/pki/ca-bundle.crt");
         has(&s, MANIFESTS "kube-apiserver.yaml", "--client-ca-file=/etc/kubernetes/pki/ca.crt");
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca.crt"), PEM("cert"));
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-bundle.crt"), PEM("bundle"));
+        nodespec_release(&s);
+        fixture_release(&f);
+}
+
+/* While keys change, both are believed and one signs: whoever signs must be given that one alone. */
+static void test_rotation(void **state)
+{
+        struct fixture f;
+        struct nodespec s;
+        fixture_init(&f, ha_yaml);
+        f.identity.ca[CA_CLUSTER].clients = f.identity.ca[CA_CLUSTER].bundle = PEM("both");
+        f.identity.sa_other = PEM("other");
+        f.facts.kubelet_again = true;
+        fixture_render(&f, "c1", &s);
+        has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt");
+        has(&s, MANIFESTS "kube-controller-manager.yaml", "--root-ca-file=/etc/kubernetes/pki/ca.crt");
+        has(&s, MANIFESTS "kube-apiserver.yaml", "--service-account-key-file=/etc/kubernetes/pki/sa.pub");
+        has(&s, MANIFESTS "kube-apiserver.yaml", "--service-account-key-file=/etc/kubernetes/pki/sa-other.pub");
+        assert_string_equal(content(&s, "/etc/kubernetes/pki/ca.crt"), PEM("both"));
+        assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-signing.crt"), PEM("cert"));
         nodespec_release(&s);
         fixture_release(&f);
 }
@@ -629,6 +651,7 @@ int main(void)
                 cmocka_unit_test(test_disks),
                 cmocka_unit_test(test_flatcar),
                 cmocka_unit_test(test_intermediate),
+                cmocka_unit_test(test_rotation),
                 cmocka_unit_test(test_format_blank),
         };
         return cmocka_run_group_tests_name("nodespec", tests, NULL, NULL);

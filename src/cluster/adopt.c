@@ -1,0 +1,259 @@
+#include <event2/event.h>
+#include <openssl/evp.h>
+
+#include "cluster/adopt_files.h"
+#include "kube/kube.h"
+#include "node/context.h"
+
+#define FILE_MAX ((size_t)1 << 20)
+
+static const struct {
+        const char *path;
+        bool needed, secret;
+} files[AT_FILE_COUNT] = {
+        [AT_ADMIN] = { "/etc/kubernetes/admin.conf", true, true },
+        [AT_CA_CRT] = { "/etc/kubernetes/pki/ca.crt", true, false },
+        [AT_CA_KEY] = { "/etc/kubernetes/pki/ca.key", true, true },
+        [AT_ETCD_CA_CRT] = { "/etc/kubernetes/pki/etcd/ca.crt", true, false },
+        [AT_ETCD_CA_KEY] = { "/etc/kubernetes/pki/etcd/ca.key", true, true },
+        [AT_FRONT_CA_CRT] = { "/etc/kubernetes/pki/front-proxy-ca.crt", true, false },
+        [AT_FRONT_CA_KEY] = { "/etc/kubernetes/pki/front-proxy-ca.key", true, true },
+        [AT_SA_KEY] = { "/etc/kubernetes/pki/sa.key", true, true },
+        [AT_APISERVER] = { "/etc/kubernetes/manifests/kube-apiserver.yaml", true, false },
+        [AT_CONTROLLER_MANAGER] = { "/etc/kubernetes/manifests/kube-controller-manager.yaml", true, false },
+        [AT_SCHEDULER] = { "/etc/kubernetes/manifests/kube-scheduler.yaml", true, false },
+        [AT_ETCD] = { "/etc/kubernetes/manifests/etcd.yaml", true, false },
+        [AT_KUBELET_CONFIG] = { "/var/lib/kubelet/config.yaml", true, false },
+};
+
+/* ---- the host's files, over one connection ---- */
+
+struct reading {
+        struct adopt *adopt;
+        struct link *link;
+        size_t left;
+        struct error err;
+        struct one {
+                struct reading *reading;
+                enum adopt_file file;
+        } one[AT_FILE_COUNT];
+};
+
+static void on_file(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct one *o = arg;
+        struct reading *r = o->reading;
+        if (status == 0 && out)
+                r->adopt->files[o->file] = arena_strdup(r->adopt->arena, out);
+        if (--r->left == 0)
+                link_close(l);
+}
+
+static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+{
+        struct reading *r = arg;
+        r->adopt->cgroup = (int)json_integer_value(json_object_get(facts, "cgroup"));
+        r->left = AT_FILE_COUNT;
+        for (int i = 0; i < AT_FILE_COUNT; i++) {
+                r->one[i] = (struct one){ r, (enum adopt_file)i };
+                link_run(l, (const char *const[]){ "cat", "--", files[i].path, NULL }, NULL, FILE_MAX, on_file, &r->one[i]);
+        }
+}
+
+static void on_closed(struct link *l, struct error *err, void *arg)
+{
+        struct reading *r = arg;
+        r->link = NULL;
+        if (err && err->code) {
+                error_set(&r->err, err->code, err->status, "%s", err->message);
+                if (err->hint)
+                        error_hint(&r->err, "%s", err->hint);
+        }
+        event_base_loopbreak(r->adopt->base);
+}
+
+static int read_files(struct adopt *a, struct error *err)
+{
+        struct reading r = { .adopt = a };
+        struct link_events events = { .on_hello = on_hello, .on_closed = on_closed, .arg = &r };
+        a->files = arena_array(a->arena, const char *, AT_FILE_COUNT);
+        int e = link_open(a->base, &a->target, &events, &r.link, err);
+        if (e < 0)
+                return e;
+        while (r.link)
+                event_base_dispatch(a->base);
+        if (r.err.code) {
+                *err = r.err;
+                return -err->code;
+        }
+        for (int i = 0; i < AT_FILE_COUNT; i++)
+                if (files[i].needed && (!a->files[i] || !*a->files[i])) {
+                        error_set(err, ENOENT, EXIT_PREFLIGHT, "%s has no %s", a->target.host, files[i].path);
+                        return error_hint(err, i == AT_ETCD ? "an etcd that is not a static pod of kubeadm's cannot be taken over yet"
+                                               : has_suffix(files[i].path, ".key")
+                                                       ? "an authority whose key is kept elsewhere cannot be taken over: put the key there while adopting"
+                                                       : "name a control-plane host of a cluster that kubeadm made");
+                }
+        return 0;
+}
+
+/* ---- YAML and manifests ---- */
+
+json_t *adopt_yaml(struct adopt *a, const char *what, const char *text, struct error *err)
+{
+        struct tree *t;
+        return tree_parse(a->arena, what, text, strlen(text), &t, err) < 0 ? NULL : json_from_tree(t);
+}
+
+json_t *adopt_flags(const json_t *pod)
+{
+        const json_t *container = json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0), *word;
+        json_t *out = container ? json_object() : NULL;
+        size_t i;
+        json_array_foreach(json_object_get(container, "command"), i, word)
+        {
+                const char *w = json_string_value(word), *eq = w ? strchr(w, '=') : NULL;
+                char name[128];
+                if (!w || !has_prefix(w, "--"))
+                        continue;
+                snprintf(name, sizeof(name), "%.*s", eq ? (int)(eq - w - 2) : 127, w + 2);
+                json_object_set_new(out, name, json_string(eq ? eq + 1 : "true"));
+        }
+        return out;
+}
+
+const char *adopt_flag(const json_t *flags, const char *name) { return json_string_value(json_object_get(flags, name)); }
+
+/* ---- the API ---- */
+
+static char *decode(struct adopt *a, const char *base64)
+{
+        size_t n = base64 ? strlen(base64) : 0;
+        unsigned char *out = arena_alloc(a->arena, n + 4);
+        int len = n ? EVP_DecodeBlock(out, (const unsigned char *)base64, (int)n) : -1;
+        if (len < 0)
+                return NULL;
+        out[len] = 0; /* PEM: what padding adds is nothing to it */
+        return (char *)out;
+}
+
+static const char *at(const json_t *o, const char *list, const char *inner, const char *key)
+{
+        return json_string_value(json_object_get(json_object_get(json_array_get(json_object_get(o, list), 0), inner), key));
+}
+
+static int open_api(struct adopt *a, struct kube **out, struct error *err)
+{
+        json_t *conf = adopt_yaml(a, files[AT_ADMIN].path, a->files[AT_ADMIN], err);
+        if (!conf)
+                return -err->code;
+        const char *server = at(conf, "clusters", "cluster", "server");
+        const char *port = server ? strrchr(server, ':') : NULL;
+        char host[IP_TEXT + 2];
+        struct ip ip;
+        const char *servers[] = { server ? arena_strdup(a->arena, server) : "",
+                arena_printf(a->arena, "https://%s%s", ip_parse(a->target.host, &ip) ? ip_host(&ip, host) : a->target.host, port ? port : ":6443"), NULL };
+        struct kube_target target = { .servers = servers,
+                .ca = decode(a, at(conf, "clusters", "cluster", "certificate-authority-data")),
+                .cert = decode(a, at(conf, "users", "user", "client-certificate-data")),
+                .key = decode(a, at(conf, "users", "user", "client-key-data")) };
+        const char *server_copy = servers[0];
+        bool named = server != NULL;
+        json_decref(conf);
+        if (!named || !target.ca || !target.cert || !target.key) {
+                error_set(err, EINVAL, EXIT_PREFLIGHT, "%s on %s is no kubeconfig of kubeadm's", files[AT_ADMIN].path, a->target.host);
+                return error_hint(err, "kubeadm init phase kubeconfig admin writes it again");
+        }
+        a->endpoint = arena_strdup(a->arena, has_prefix(server_copy, "https://") ? server_copy + strlen("https://") : server_copy);
+        return kube_open(a->base, &target, out, err);
+}
+
+#define SYSTEM "/api/v1/namespaces/kube-system/configmaps/"
+
+static int ask(struct adopt *a, struct kube *k, struct error *err)
+{
+        json_t *map = NULL, *version = NULL;
+        struct error none CLEANUP(error_release) = { 0 };
+        int r = kube_get(k, SYSTEM "kubeadm-config", &map, err);
+        if (r < 0)
+                return error_hint(err, "only clusters that kubeadm made can be taken over");
+        const char *text = json_string_value(json_object_get(json_object_get(map, "data"), "ClusterConfiguration"));
+        a->config = adopt_yaml(a, "kubeadm-config", text ? text : "{}", err);
+        json_decref(map);
+        if (!a->config)
+                return -err->code;
+        if ((r = kube_get(k, "/api/v1/nodes", &a->nodes, err)) < 0 || (r = kube_get(k, "/version", &version, err)) < 0)
+                return r;
+        const char *v = json_string_value(json_object_get(version, "gitVersion"));
+        a->version = xstrndup(v && *v == 'v' ? v + 1 : "", v ? strcspn(v + 1, "+-") : 0);
+        json_decref(version);
+        if (kube_get(k, "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy", &map, &none) < 0)
+                return 0;
+        json_decref(map);
+        error_release(&none);
+        if (kube_get(k, SYSTEM "kube-proxy", &map, &none) == 0) {
+                text = json_string_value(json_object_get(json_object_get(map, "data"), "config.conf"));
+                json_t *conf = text ? adopt_yaml(a, "kube-proxy", text, &none) : NULL;
+                const char *mode = json_string_value(json_object_get(conf, "mode"));
+                a->proxy_mode = xstrdup(mode && *mode ? mode : "iptables");
+                json_decref(conf);
+                json_decref(map);
+        } else
+                a->proxy_mode = xstrdup("iptables");
+        return 0;
+}
+
+/* A kubelet that counts pods another way than their runtime loses them. */
+static int check_cgroups(struct adopt *a, struct error *err)
+{
+        json_t *config = adopt_yaml(a, "kubelet", a->files[AT_KUBELET_CONFIG], err);
+        if (!config)
+                return -err->code;
+        const char *found = json_string_value(json_object_get(config, "cgroupDriver")), *ours = a->cgroup == 2 ? "systemd" : "cgroupfs";
+        int r = 0;
+        if (found && !streq(found, ours)) {
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "the kubelet of %s has cgroupDriver %s, and slipway sets %s on cgroup v%d", a->target.host, found, ours,
+                        a->cgroup);
+                error_hint(err, "change it with kubeadm first, in the runtime and in the kubelets");
+                r = -err->code;
+        }
+        json_decref(config);
+        return r;
+}
+
+int adopt_read(struct adopt *a, struct error *err)
+{
+        struct kube *k = NULL;
+        int r = read_files(a, err);
+        if (r == 0)
+                r = check_cgroups(a, err);
+        if (r == 0)
+                r = open_api(a, &k, err);
+        if (r == 0)
+                r = ask(a, k, err);
+        kube_free(k);
+        return r;
+}
+
+int adopt_given(struct adopt *a, struct identity_given *out, struct error *err)
+{
+        *out = (struct identity_given){ .sa_key = a->files[AT_SA_KEY] };
+        static const enum adopt_file crt[CA_COUNT] = { AT_CA_CRT, AT_ETCD_CA_CRT, AT_FRONT_CA_CRT },
+                                     key[CA_COUNT] = { AT_CA_KEY, AT_ETCD_CA_KEY, AT_FRONT_CA_KEY };
+        for (int i = 0; i < CA_COUNT; i++) {
+                out->ca_cert[i] = a->files[crt[i]];
+                out->ca_key[i] = a->files[key[i]];
+        }
+        return 0;
+}
+
+void adopt_release(struct adopt *a)
+{
+        for (int i = 0; a->files && i < AT_FILE_COUNT; i++)
+                if (a->files[i] && files[i].secret)
+                        wipe((char *)(uintptr_t)a->files[i], strlen(a->files[i]));
+        json_decref(a->config);
+        json_decref(a->nodes);
+        free(a->version);
+        free(a->proxy_mode);
+}

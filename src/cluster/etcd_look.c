@@ -1,0 +1,153 @@
+/* Looking at every member: all are asked at once, each on its own node. */
+#include <event2/event.h>
+
+#include "cluster/etcd.h"
+
+#define PATIENCE 30 /* seconds for all of it */
+#define ASK      8  /* for one answer */
+
+static void node_over(struct etcd_seen *n)
+{
+        if (n->over)
+                return;
+        n->over = true;
+        if (--n->view->waiting == 0)
+                event_base_loopbreak(n->view->site->base);
+}
+
+static void answer_over(struct etcd_seen *n)
+{
+        if (--n->open == 0 && n->member->link)
+                link_close(n->member->link);
+}
+
+static void on_status(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->status = json_incref(answer);
+        n->answered = etcd_state(answer, &n->state);
+        if (!n->answered && !n->trouble)
+                n->trouble = xstrdup(trouble ? trouble : "etcdctl's answer cannot be read");
+        answer_over(n);
+}
+
+static void on_list(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->list = json_incref(answer);
+        answer_over(n);
+}
+
+/* A leader may be named for a while after it is gone; an answer that needed the others is proof. */
+static void on_health(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->healthy = json_is_true(json_object_get(json_array_get(answer, 0), "health"));
+        answer_over(n);
+}
+
+static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->reached = true;
+        n->open = 3;
+        etcd_ask(n->member, ETCD_STATUS, ASK, on_status, n);
+        etcd_ask(n->member, ETCD_MEMBERS_LOCAL, ASK, on_list, n);
+        etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
+}
+
+static void on_closed(struct link *l, struct error *err, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->member->link = NULL;
+        if (err && !n->answered && !n->trouble)
+                n->trouble = xstrdup(err->message ? err->message : "it cannot be reached");
+        node_over(n);
+}
+
+static void begin(struct etcd_seen *n)
+{
+        struct machine *machine = n->member->machine;
+        struct link_events events = { .on_hello = on_hello, .on_closed = on_closed, .arg = n };
+        struct error err CLEANUP(error_release) = { 0 };
+        n->over = true;
+        if (machine->state != MACHINE_RUNNING || !machine->target.host) {
+                n->trouble = xasprintf("its machine %s", machine->state == MACHINE_STOPPED ? "is stopped" : "is not there");
+                return;
+        }
+        machine->target.cluster = n->view->site->identity.prefix;
+        if (link_open(n->view->site->base, &machine->target, &events, &n->member->link, &err) < 0) {
+                n->trouble = xstrdup(err.message);
+                return;
+        }
+        n->over = false;
+        n->view->waiting++;
+}
+
+static bool has_quorum(const struct etcd_view *v)
+{
+        size_t voters = 0, most = 0;
+        for (size_t i = 0; i < v->peer_count; i++)
+                voters += !v->peers[i].learner;
+        for (size_t i = 0; i < v->count; i++) {
+                size_t same = 0;
+                if (v->seen[i].healthy)
+                        return true;
+                for (size_t k = 0; v->seen[i].answered && v->seen[i].state.leader && k < v->count; k++)
+                        same += v->seen[k].answered && !v->seen[k].state.learner && v->seen[k].state.leader == v->seen[i].state.leader;
+                most = same > most ? same : most;
+        }
+        return voters && most > voters / 2;
+}
+
+/* The list of the member that has heard most is the one that counts. */
+static void read_peers(struct etcd_view *v)
+{
+        const struct etcd_seen *best = NULL;
+        for (size_t i = 0; i < v->count; i++) {
+                const struct etcd_seen *n = &v->seen[i];
+                if (n->answered && n->list && (!best || n->state.index > best->state.index))
+                        best = n;
+        }
+        if (best)
+                v->peers = etcd_peers(best->list, v->site->arena, &v->peer_count);
+        for (size_t i = 0; i < v->count; i++)
+                v->seen[i].peer = etcd_peer_of(v->peers, v->peer_count, v->seen[i].member->node);
+        v->quorum = has_quorum(v);
+}
+
+int etcd_look(struct site *s, struct etcd_view *out, struct error *err)
+{
+        const struct node *node;
+        *out = (struct etcd_view){ .site = s, .seen = arena_array(s->arena, struct etcd_seen, s->count + 1) };
+        if (!s->identity.prefix) {
+                error_set(err, ENOENT, EXIT_STATE, "cluster %s has not been made", s->cluster->name);
+                return error_hint(err, "slipway up makes it");
+        }
+        for (size_t i = 0; (node = cluster_next(s->cluster, ROLE_ETCD, &i)); out->count++)
+                out->seen[out->count] = (struct etcd_seen){ .member = site_member(s, node->name), .view = out };
+        for (size_t i = 0; i < out->count; i++)
+                begin(&out->seen[i]);
+        event_base_loopexit(s->base, &(struct timeval){ .tv_sec = PATIENCE });
+        if (out->waiting && event_base_dispatch(s->base) < 0)
+                return error_set(err, EIO, EXIT_INTERNAL, "the event loop failed");
+        for (size_t i = 0; i < out->count; i++) {
+                struct etcd_seen *n = &out->seen[i];
+                link_free(n->member->link);
+                n->member->link = NULL;
+                if (!n->answered && !n->trouble)
+                        n->trouble = xasprintf("no answer within %d s", PATIENCE);
+        }
+        read_peers(out);
+        return 0;
+}
+
+void etcd_view_release(struct etcd_view *v)
+{
+        for (size_t i = 0; i < v->count; i++) {
+                free(v->seen[i].trouble);
+                json_decref(v->seen[i].status);
+                json_decref(v->seen[i].list);
+        }
+        *v = (struct etcd_view){ 0 };
+}

@@ -1,0 +1,157 @@
+/* Taking a snapshot: one member that is in step saves it on its own disk, checks it there, and it comes here over the link. */
+#include "cluster/carry.h"
+#include "cluster/etcd.h"
+#include "cluster/snapshots.h"
+
+#define REMOTE     "/var/lib/slipway/etcd/snapshot.db"
+#define NO_ROOM    75
+#define OUTPUT_MAX (64 << 10)
+#define ASK        10 /* seconds */
+
+struct taking {
+        struct step *step;
+        struct snapshot *snapshot;
+        struct member *best;
+        struct etcd_state state; /* of the best; its texts are not used */
+        size_t asked, refused;
+        struct carry carry;
+};
+
+static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
+static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str s CLEANUP(str_release) = { 0 };
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&s, fmt, ap);
+        va_end(ap);
+        error_set(&err, code, status, "%s", str_text(&s));
+        if (hint)
+                error_hint(&err, "%s", hint);
+        step_done(t->step, &err);
+}
+
+/* ---- bringing it here ---- */
+
+static void ignore(struct link *l, int status, const char *out, const char *errors, void *arg) {}
+
+static void on_carried(struct carry *c, struct error *err)
+{
+        struct taking *t = c->arg;
+        struct snapshot *s = t->snapshot;
+        struct error here CLEANUP(error_release) = { 0 };
+        if (t->best->link)
+                link_run(t->best->link, (const char *const[]){ "rm", "-f", REMOTE, NULL }, NULL, 4096, ignore, NULL);
+        if (!err && snapshot_describe(s, &here) < 0)
+                err = &here;
+        if (!err)
+                step_changed(t->step, "%s: revision %" PRId64 ", %" PRId64 " keys, %.1f MB", s->path, s->revision, s->keys, (double)s->size / 1e6);
+        step_done(t->step, err);
+}
+
+/* Three lines: what etcdutl says of it, its digest, its size. */
+static bool read_taken(struct snapshot *s, const char *out)
+{
+        const char *second = strchr(out, '\n'), *third = second ? strchr(second + 1, '\n') : NULL;
+        char *first CLEANUP(free_p) = xstrndup(out, second ? (size_t)(second - out) : 0);
+        json_t *o = etcd_json(first);
+        bool good = o && third && third - second > 64;
+        if (good) {
+                snprintf(s->digest, sizeof(s->digest), "%.64s", second + 1);
+                s->size = strtoll(third + 1, NULL, 10);
+                s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
+                s->keys = (int64_t)etcd_number(json_object_get(o, "totalKey"));
+        }
+        json_decref(o);
+        return good && s->size > 0 && sha256_valid(s->digest);
+}
+
+static void on_taken(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct taking *t = arg;
+        struct snapshot *s = t->snapshot;
+        struct error err CLEANUP(error_release) = { 0 };
+        char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
+        const char *node = t->best->node->name;
+        if (status == NO_ROOM)
+                fail(t, ENOSPC, EXIT_PREFLIGHT, "make room there and run again", "node %s has no room for the snapshot: %s", node, line);
+        else if (status != 0)
+                fail(t, EIO, EXIT_STEP, "slipway etcd members says how etcd is", "node %s: the snapshot could not be taken: %s", node,
+                        *line ? line : "the connection was cut");
+        else if (!read_taken(s, out ? out : ""))
+                fail(t, EPROTO, EXIT_STEP, NULL, "node %s: what etcdutl said of the snapshot cannot be read", node);
+        else {
+                s->node = node;
+                s->expected = s->size;
+                if (snapshot_room(s, &err) < 0) {
+                        step_done(t->step, &err);
+                        return;
+                }
+                t->carry =
+                        (struct carry){ .step = t->step, .member = t->best, .remote = REMOTE, .local = s->path, .size = s->size, .fn = on_carried, .arg = t };
+                memcpy(t->carry.digest, s->digest, sizeof(s->digest));
+                carry_here(&t->carry);
+        }
+}
+
+/* ---- taking it ---- */
+
+static void take(struct taking *t)
+{
+        char need[24];
+        snprintf(need, sizeof(need), "%" PRId64, (t->state.size >> 10) + (32 << 10));
+        const char *const argv[] = { "sh", "-c",
+                "set -e; PATH=$PATH:/usr/local/bin:/opt/bin; umask 077; f=$1; p=/etc/kubernetes/pki/etcd; mkdir -p \"${f%/*}\"; rm -f \"$f\" \"$f.part\"; "
+                "free=$(df -Pk \"${f%/*}\" | awk 'NR == 2 { print $4 }'); "
+                "if [ \"$free\" -lt \"$3\" ]; then echo \"$((free / 1024)) MB are free under ${f%/*} and $(($3 / 1024)) MB are needed\" >&2; exit 75; fi; "
+                "etcdctl --endpoints \"$2\" --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key --dial-timeout 5s "
+                "--command-timeout 30m snapshot save \"$f\" >/dev/null; "
+                "etcdutl snapshot status \"$f\" -w json; sha256sum \"$f\"; stat -c %s \"$f\"",
+                "snapshot", REMOTE, etcd_endpoint(t->best), need, NULL };
+        step_doing(t->step, -1, "node %s takes it", t->best->node->name);
+        if (t->best->link)
+                link_run(t->best->link, argv, NULL, OUTPUT_MAX, on_taken, t);
+        else
+                fail(t, EPIPE, EXIT_UNREACHABLE, "run again", "the connection to %s was cut", t->best->node->name);
+}
+
+/* Not the leader where another is as far: it has enough to do. */
+static bool better(const struct etcd_state *a, const struct etcd_state *b)
+{
+        bool lead_a = a->id == a->leader, lead_b = b->id == b->leader;
+        return lead_a != lead_b ? lead_b : a->applied > b->applied;
+}
+
+static void on_state(struct member *m, json_t *answer, const char *trouble, void *arg)
+{
+        struct taking *t = arg;
+        struct etcd_state s;
+        if (etcd_state(answer, &s) && s.leader && !s.learner && (!t->best || better(&s, &t->state))) {
+                t->best = m;
+                t->state = s;
+        }
+        if (--t->asked)
+                return;
+        if (t->best)
+                take(t);
+        else
+                fail(t, EIO, EXIT_UNHEALTHY, "slipway etcd members says more; slipway etcd recover rebuilds it when its quorum is gone for good",
+                        "no member of etcd can take a snapshot: none that answers knows of a leader");
+}
+
+void step_snapshot(struct step *s)
+{
+        struct snapshot *snapshot = s->arg;
+        struct site *site = snapshot->site;
+        struct taking *t = arena_new(site->arena, struct taking);
+        *t = (struct taking){ .step = s, .snapshot = snapshot, .asked = 1 };
+        for (size_t i = 0; i < site->count; i++) {
+                struct member *m = &site->members[i];
+                if (!(m->node->pool->roles & ROLE_ETCD) || !m->link)
+                        continue;
+                t->asked++;
+                etcd_ask(m, ETCD_STATUS, ASK, on_state, t);
+        }
+        on_state(NULL, NULL, NULL, t);
+}

@@ -1,0 +1,183 @@
+/* After a lost quorum: the member with the newest data is made to lead alone, on a copy of its data and on its own loopback, and what it then holds becomes the
+ * snapshot that all are restored from. Its own data is not touched before that snapshot is here. */
+#include "cluster/restore.h"
+
+#define REMOTE     "/var/lib/slipway/etcd/recovered.db"
+#define OUTPUT_MAX (64 << 10)
+#define NO_ROOM    75
+
+/* ---- who ---- */
+
+static const struct etcd_seen *newest(const struct etcd_view *v)
+{
+        const struct etcd_seen *best = NULL;
+        for (size_t i = 0; i < v->count; i++) {
+                const struct etcd_seen *n = &v->seen[i];
+                if (!n->answered || n->state.learner)
+                        continue;
+                if (!best || n->state.index > best->state.index || (n->state.index == best->state.index && n->state.applied > best->state.applied))
+                        best = n;
+        }
+        return best;
+}
+
+static int silent(struct restore *r, const struct etcd_seen *n, struct error *err)
+{
+        error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "node %s does not answer (%s): its data may be newer, and with another it may have a quorum of its own",
+                n->member->node->name, n->trouble ? n->trouble : "no reason is known");
+        return error_hint(
+                err, "bring it back, or take its machine away; --force says that it is gone for good, and leaves it out until slipway up brings it in again");
+}
+
+int recover_choose(struct restore *r, const struct etcd_view *v, bool force, struct error *err)
+{
+        if (v->quorum) {
+                error_set(err, EINVAL, EXIT_USAGE, "etcd has a quorum: there is nothing to recover");
+                return error_hint(err, "slipway etcd members says how the members are; slipway up brings back those that are gone");
+        }
+        const struct etcd_seen *best = newest(v);
+        if (!best) {
+                error_set(err, ENOENT, EXIT_UNHEALTHY, "no member of etcd is left to recover from");
+                return error_hint(err, "slipway etcd members says why each does not answer; slipway etcd restore SNAPSHOT puts a snapshot back");
+        }
+        for (size_t i = 0; i < v->count; i++) {
+                const struct etcd_seen *n = &v->seen[i];
+                struct restore_node *node = &r->nodes[n->member - r->site->members];
+                if (n->reached || n->member->machine->state == MACHINE_ABSENT)
+                        continue;
+                if (!force)
+                        return silent(r, n, err);
+                node->left = true;
+                node->part = false;
+        }
+        r->survivor = best->member;
+        r->last = best->state;
+        return 0;
+}
+
+/* ---- its data ---- */
+
+struct saving {
+        struct step *step;
+        struct restore *restore;
+        struct carry carry;
+};
+
+static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...) PRINTF(4, 5);
+static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str s CLEANUP(str_release) = { 0 };
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&s, fmt, ap);
+        va_end(ap);
+        error_set(&err, code, status, "%s", str_text(&s));
+        error_hint(&err, code == ENOSPC ? "nothing was changed; make room there and run again" : "its data was not changed; see to it and run again");
+        step_done(t->step, &err);
+}
+
+static void on_carried(struct carry *c, struct error *err)
+{
+        struct saving *t = c->arg;
+        struct restore *r = t->restore;
+        struct snapshot *s = r->snapshot;
+        struct error own CLEANUP(error_release) = { 0 };
+        if (!err && snapshot_describe(s, &own) < 0)
+                err = &own;
+        if (!err) {
+                step_changed(t->step, "%s: revision %" PRId64 ", %.1f MB, of %s: raft term %" PRIu64 ", index %" PRIu64 " committed and %" PRIu64 " applied",
+                        s->path, s->revision, (double)s->size / 1e6, r->survivor->node->name, r->last.term, r->last.index, r->last.applied);
+                step_changed(t->step,
+                        "it wrote last at %s; what the lost members acknowledged without it after that is gone, and nothing is when it was in step until then",
+                        r->ended);
+        }
+        if (r->survivor->link) { /* it is connected to once more, with the others */
+                link_free(r->survivor->link);
+                r->survivor->link = NULL;
+        }
+        step_done(t->step, err);
+}
+
+/* Four lines: when it was written last, what etcdutl says of it, its digest, its size. */
+static bool read_saved(struct restore *r, const char *out)
+{
+        struct snapshot *s = r->snapshot;
+        struct arena *a = r->site->arena;
+        char *text = arena_strdup(a, out), *when = strsep(&text, "\n"), *status = strsep(&text, "\n"), *digest = strsep(&text, "\n"),
+             *size = strsep(&text, "\n");
+        json_t *o = status ? etcd_json(status) : NULL;
+        bool good = o && digest && strlen(digest) > 64 && size;
+        if (good) {
+                r->ended = when;
+                snprintf(s->digest, sizeof(s->digest), "%.64s", digest);
+                s->size = strtoll(size, NULL, 10);
+                s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
+                s->keys = (int64_t)etcd_number(json_object_get(o, "totalKey"));
+                s->node = r->survivor->node->name;
+        }
+        json_decref(o);
+        return good && s->size > 0 && sha256_valid(s->digest);
+}
+
+static void on_saved(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct saving *t = arg;
+        struct restore *r = t->restore;
+        struct snapshot *s = r->snapshot;
+        struct error err CLEANUP(error_release) = { 0 };
+        char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
+        if (status == NO_ROOM)
+                fail(t, ENOSPC, EXIT_PREFLIGHT, "no room for a copy of its data: %s", line);
+        else if (status != 0)
+                fail(t, EIO, EXIT_STEP, "its data could not be read: %.400s", *line ? line : "the connection was cut");
+        else if (!read_saved(r, out ? out : ""))
+                fail(t, EPROTO, EXIT_STEP, "what etcdutl said of its data cannot be read");
+        else {
+                s->expected = s->size;
+                if (snapshot_room(s, &err) < 0) {
+                        step_done(t->step, &err);
+                        return;
+                }
+                t->carry = (struct carry){
+                        .step = t->step, .member = r->survivor, .remote = REMOTE, .local = s->path, .size = s->size, .fn = on_carried, .arg = t
+                };
+                memcpy(t->carry.digest, s->digest, sizeof(s->digest));
+                carry_here(&t->carry);
+        }
+}
+
+/* etcd is stopped, so that its file holds all it applied; the copy then replays what its log has beyond that. */
+static const char save_script[] =
+        "set -e; PATH=$PATH:/usr/local/bin:/opt/bin; umask 077; d=$1 f=$2 name=$3; p=/etc/kubernetes/pki/etcd; c=$d/.recovering; "
+        "if [ ! -d \"$d/member\" ]; then if [ -d \"$d/before-restore\" ]; then mv \"$d/before-restore\" \"$d/member\"; else echo \"$d has no data\" >&2; exit "
+        "1; fi; fi; "
+        "rm -rf \"$c\" \"$f\" \"$f.part\"; mkdir -p \"${f%/*}\"; "
+        "need=$(($(du -sk \"$d/member\" | cut -f1) * 2 + 65536)); free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
+        "if [ \"$free\" -lt \"$need\" ]; then echo \"$((free / 1024)) MB are free under $d and $((need / 1024)) MB are needed\" >&2; exit 75; fi; "
+        "TZ=UTC date -d \"@$(stat -c %Y \"$d/member/snap/db\")\" '+%Y-%m-%d %H:%M:%S UTC'; "
+        "systemctl stop etcd.service; mkdir -p \"$c\"; cp -a \"$d/member\" \"$c/member\"; "
+        "etcd --name \"$name\" --data-dir \"$c\" --force-new-cluster --listen-client-urls https://127.0.0.1:32379 --advertise-client-urls "
+        "https://127.0.0.1:32379 "
+        "--listen-peer-urls http://127.0.0.1:32380 --initial-advertise-peer-urls http://127.0.0.1:32380 --initial-cluster \"$name=http://127.0.0.1:32380\" "
+        "--cert-file $p/server.crt --key-file $p/server.key --client-cert-auth --trusted-ca-file $p/ca.crt --unsafe-no-fsync --log-level error "
+        "--quota-backend-bytes 17179869184 >/dev/null & "
+        "pid=$!; trap 'kill $pid 2>/dev/null || :; wait $pid 2>/dev/null || :; rm -rf \"$c\"' EXIT; "
+        "e() { etcdctl --endpoints https://127.0.0.1:32379 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key --dial-timeout "
+        "5s \"$@\"; }; "
+        "n=0; until e --command-timeout 5s endpoint health >/dev/null 2>&1; do n=$((n + 1)); "
+        "if [ $n -gt 300 ] || ! kill -0 $pid 2>/dev/null; then echo \"etcd does not start on a copy of its data\" >&2; exit 1; fi; sleep 1; done; "
+        "e --command-timeout 30m snapshot save \"$f\" >/dev/null; etcdutl snapshot status \"$f\" -w json; sha256sum \"$f\"; stat -c %s \"$f\"";
+
+void step_recover_save(struct step *s)
+{
+        struct restore *r = s->arg;
+        struct saving *t = arena_new(r->site->arena, struct saving);
+        const char *const argv[] = { "sh", "-c", save_script, "recover", r->site->cluster->etcd.data_dir, REMOTE, r->survivor->node->name, NULL };
+        *t = (struct saving){ .step = s, .restore = r };
+        step_doing(s, -1, "leading alone on a copy of its data");
+        if (r->survivor->link)
+                link_run(r->survivor->link, argv, NULL, OUTPUT_MAX, on_saved, t);
+        else
+                fail(t, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+}

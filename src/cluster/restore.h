@@ -1,0 +1,62 @@
+/* Putting a snapshot back: everywhere or nowhere. The control plane and etcd are stopped on all of their nodes, every member gets the same data under a new
+ * cluster token, and all are started at once (one that is started alone waits for a quorum). The revision is raised far beyond any that was ever seen and all
+ * before it is marked compacted, so that no kubelet or controller goes on with what it remembers.
+ *
+ * Interrupted: STATE/NAME/etcd-restore.json says what was begun and under which token; each node remembers the token it was restored under, so the next run goes
+ * on. The data that was there before stays as before-restore in the data directory until the end. */
+#ifndef SLIPWAY_RESTORE_H
+#define SLIPWAY_RESTORE_H
+
+#include <time.h>
+
+#include "cluster/carry.h"
+#include "cluster/etcd.h"
+#include "cluster/snapshots.h"
+
+struct restore;
+struct restore_node {
+        struct restore *restore;
+        struct member *member;
+        bool part; /* it gets the data: an etcd node that takes part */
+        bool left; /* it is left out: unreachable, and its owner says that it is gone for good */
+        struct carry carry;
+        struct event *timer;
+        struct step *place, *send, *stop, *put, *start;
+};
+
+struct restore {
+        struct site *site;
+        struct snapshot *snapshot;
+        struct member *survivor; /* recover: who has the newest data; NULL: the snapshot is here already */
+        struct etcd_state last;  /* of the survivor; its texts are not used */
+        const char *ended;       /* when the survivor's store was written last, "2026-11-16 00:25:12 UTC"; NULL: unknown */
+        struct restore_node *nodes;
+        char *marker; /* path */
+        const char *token;
+        const char *initial; /* name=url,… of those that take part */
+        time_t begun;
+};
+
+/* Onto every etcd node of cluster.yaml; machines that are not there are made. */
+void restore_init(struct restore *r, struct site *s, struct snapshot *snapshot);
+/* After restore_init: chooses the survivor, or refuses before anything changes. `force`: nodes that cannot be reached are gone for good, and left out. */
+int recover_choose(struct restore *r, const struct etcd_view *v, bool force, struct error *err);
+void restore_steps(struct restore *r);
+void restore_release(struct restore *r);
+/* A restore that was begun and did not end must end first: refuses with a sentence. */
+int restore_unfinished(const struct site *s, struct error *err);
+
+/* recover.c: the survivor's newest data as a snapshot, here. arg: restore */
+void step_recover_save(struct step *s);
+/* restore_node.c: arg: restore_node */
+void step_restore_room(struct step *s);
+void step_restore_place(struct step *s);
+void step_restore_send(struct step *s);
+void step_restore_stop(struct step *s);
+void step_restore_put(struct step *s);
+void step_restore_start(struct step *s);
+void step_restore_kubelet(struct step *s);
+void step_restore_clean(struct step *s);
+#define RESTORE_FILE "/var/lib/slipway/etcd/restore.db"
+
+#endif

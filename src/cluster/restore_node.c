@@ -1,0 +1,222 @@
+/* What a restore does on one node. */
+#include <event2/event.h>
+#include <time.h>
+
+#include "cluster/restore.h"
+
+#define TEXT_MAX   (64 << 10)
+#define BUMP       "1000000000" /* revisions: more than any cluster makes between a snapshot and its loss */
+#define NO_ROOM    75
+#define NOT_SO     10
+#define PATIENCE   900
+#define LOOK_AGAIN 1 /* seconds */
+
+struct running {
+        struct step *step;
+        struct restore_node *node;
+        const char *what;
+        void (*then)(struct running *r, const char *out);
+};
+
+static void fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
+static void fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&text, fmt, ap);
+        va_end(ap);
+        error_set(&err, code, status, "%s", str_text(&text));
+        if (hint)
+                error_hint(&err, "%s", hint);
+        step_done(s, &err);
+}
+
+/* ---- scripts ---- */
+
+static void on_script(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct running *r = arg;
+        char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
+        if (status == 0 && r->then)
+                r->then(r, out ? out : "");
+        else if (status == 0)
+                step_done(r->step, NULL);
+        else if (status == NOT_SO)
+                step_kept(r->step);
+        else if (status == NO_ROOM)
+                fail(r->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room: %s", line);
+        else
+                fail(r->step, status < 0 ? EPIPE : EIO, status < 0 ? EXIT_UNREACHABLE : EXIT_STEP, "run it again: it goes on where it stopped", "%s: %.400s",
+                        r->what, *line ? line : "the connection was cut");
+}
+
+/* `words` follow as $1, $2, … */
+static void script(struct step *s, const char *what, const char *text, const char *const *words, void (*then)(struct running *, const char *))
+{
+        struct restore_node *n = s->arg;
+        struct running *r = arena_new(n->restore->site->arena, struct running);
+        const char *argv[16] = { "sh", "-c", text, "restore" };
+        *r = (struct running){ s, n, what, then };
+        for (size_t i = 0; words && words[i] && i < 11; i++)
+                argv[4 + i] = words[i];
+        if (n->member->link)
+                link_run(n->member->link, argv, NULL, TEXT_MAX, on_script, r);
+        else
+                fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
+}
+
+#define PATHS "PATH=$PATH:/usr/local/bin:/opt/bin; "
+
+/* The restored store beside the old one, and the file itself. */
+void step_restore_room(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        char need[24];
+        snprintf(need, sizeof(need), "%" PRId64, 3 * (n->restore->snapshot->size >> 10) + (192 << 10));
+        script(s, "its room cannot be seen",
+                "for d in \"$1\" /var/lib/slipway; do while [ ! -d \"$d\" ]; do d=$(dirname \"$d\"); done; free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
+                "if [ \"$free\" -lt \"$2\" ]; then echo \"$((free / 1024)) MB are free under $d and $(($2 / 1024)) MB are needed\" >&2; exit 75; fi; done",
+                (const char *const[]){ n->restore->site->cluster->etcd.data_dir, need, NULL }, NULL);
+}
+
+/* ---- what the node must hold before etcd can be restored there: programs, keys, configuration; nothing is started ---- */
+
+static void apply(struct step *s, unsigned mode)
+{
+        struct restore_node *n = s->arg;
+        struct member *m = n->member;
+        if (!m->link) {
+                fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
+                return;
+        }
+        m->user = s;
+        link_apply(m->link, &m->spec, m->site->items, m->site->item_count, mode);
+}
+
+void step_restore_place(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        struct member *m = n->member;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (member_render(m, &err) < 0)
+                step_done(s, &err);
+        else if (streq(m->wanted, m->applied) && !json_array_size(m->drift))
+                step_kept(s);
+        else
+                apply(s, 1);
+}
+
+void step_restore_start(struct step *s) { apply(s, 0); }
+
+/* ---- the file ---- */
+
+static void on_sent(struct carry *c, struct error *err) { step_done(c->arg, err); }
+
+void step_restore_send(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        n->carry = (struct carry){ .step = s, .member = n->member, .remote = RESTORE_FILE, .local = n->restore->snapshot->path, .fn = on_sent, .arg = s };
+        memcpy(n->carry.digest, n->restore->snapshot->digest, SHA256_HEX);
+        carry_there(&n->carry);
+}
+
+/* ---- stop ---- */
+
+void step_restore_stop(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        bool control = n->member->node->pool->roles & ROLE_CONTROL_PLANE;
+        step_doing(s, -1, "stopping %s", control ? "the control plane and etcd" : "etcd");
+        /* Without the kubelet nobody starts the static pods again. The API server goes before etcd, so that nothing is written that will be lost. */
+        script(s, "it could not be stopped",
+                PATHS "set -e; if [ \"$1\" = yes ]; then systemctl stop kubelet.service; "
+                      "if systemctl is-active -q containerd.service || systemctl is-active -q crio.service; then "
+                      "for i in 1 2 3; do ids=$(crictl ps -q --name '^kube-(apiserver|controller-manager|scheduler)$'); [ -n \"$ids\" ] || break; "
+                      "crictl stop -t 5 $ids >/dev/null 2>&1 || sleep 1; done; "
+                      "ids=$(crictl ps -q --name '^kube-apiserver$'); if [ -n \"$ids\" ]; then echo 'the API server does not stop' >&2; exit 1; fi; fi; fi; "
+                      "if [ \"$2\" = yes ]; then systemctl stop etcd.service; fi",
+                (const char *const[]){ control ? "yes" : "no", n->part ? "yes" : "no", NULL }, NULL);
+}
+
+/* ---- the data ---- */
+
+static void put_done(struct running *r, const char *out)
+{
+        step_changed(r->step, "etcd's data was replaced%s", strstr(out, "kept") ? "; what was there is kept as before-restore until the end" : "");
+        step_done(r->step, NULL);
+}
+
+void step_restore_put(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        const struct restore *r = n->restore;
+        char *url CLEANUP(free_p) = etcd_peer_url(n->member->node);
+        /* The data directory may be a mount point, so the change happens inside it. Killed between the two renames there is no member directory: the token is
+         * not there either, and the next run does it all again. */
+        script(s, "its data could not be restored",
+                PATHS
+                "set -e; umask 077; d=$1; if [ \"$(cat \"$d/.restored\" 2>/dev/null)\" = \"$2\" ]; then exit 10; fi; mkdir -p \"$d\"; rm -rf "
+                "\"$d/.restoring\"; "
+                "etcdutl snapshot restore \"$7\" --data-dir \"$d/.restoring\" --name \"$3\" --initial-cluster \"$4\" --initial-cluster-token \"$2\" "
+                "--initial-advertise-peer-urls \"$5\" --bump-revision \"$6\" --mark-compacted; "
+                "if [ -d \"$d/member\" ] && [ ! -d \"$d/before-restore\" ]; then mv \"$d/member\" \"$d/before-restore\"; echo kept; fi; rm -rf \"$d/member\"; "
+                "mv \"$d/.restoring/member\" \"$d/member\"; rm -rf \"$d/.restoring\"; printf %s \"$2\" >\"$d/.restored\"; sync",
+                (const char *const[]){ r->site->cluster->etcd.data_dir, r->token, n->member->node->name, r->initial, url, BUMP, RESTORE_FILE, NULL }, put_done);
+}
+
+void step_restore_clean(struct step *s)
+{
+        struct restore_node *n = s->arg;
+        script(s, "what the restore left could not be removed", "rm -rf \"$1/before-restore\" \"$1/.restored\" \"$1/.recovering\" " RESTORE_FILE,
+                (const char *const[]){ n->restore->site->cluster->etcd.data_dir, NULL }, NULL);
+}
+
+/* ---- the kubelet: it registers when it starts, and the restored store may not know its node ---- */
+
+struct waiting {
+        struct step *step;
+        struct restore_node *node;
+        time_t since;
+};
+
+static void ask_lease(evutil_socket_t fd, short what, void *arg);
+
+/* Its lease was renewed after it was started: so it talks to the restored API. */
+static void on_lease(const struct kube_reply *reply, void *arg)
+{
+        struct waiting *w = arg;
+        const char *renewed = json_string_value(json_object_get(json_object_get(reply->body, "spec"), "renewTime"));
+        struct tm tm = { 0 };
+        if (w->step->state != STEP_RUNNING)
+                return;
+        if (reply->status == 200 && renewed && strptime(renewed, "%Y-%m-%dT%H:%M:%S", &tm) && timegm(&tm) >= w->since) {
+                step_done(w->step, NULL);
+                return;
+        }
+        event_add(w->node->timer, &(struct timeval){ .tv_sec = LOOK_AGAIN });
+}
+
+static void ask_lease(evutil_socket_t fd, short what, void *arg)
+{
+        struct waiting *w = arg;
+        char *path CLEANUP(free_p) = xasprintf("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/%s", w->node->member->node->name);
+        if (w->step->state == STEP_RUNNING)
+                kube_request(w->node->restore->site->kube, "GET", path, NULL, NULL, 0, on_lease, w);
+}
+
+static void kubelet_started(struct running *r, const char *out)
+{
+        struct waiting *w = arena_new(r->node->restore->site->arena, struct waiting);
+        *w = (struct waiting){ r->step, r->node, (time_t)strtoll(out, NULL, 10) };
+        step_doing(r->step, -1, "waiting for the kubelet to renew its lease");
+        r->node->timer = event_new(r->node->restore->site->base, -1, 0, ask_lease, w);
+        ask_lease(-1, 0, w);
+}
+
+void step_restore_kubelet(struct step *s)
+{
+        step_deadline(s, PATIENCE, "slipway logs NODE kubelet says why");
+        script(s, "the kubelet could not be started again", "date +%s && systemctl restart --no-block kubelet.service", NULL, kubelet_started);
+}

@@ -1,0 +1,83 @@
+/* adopt: takes over a cluster that kubeadm made. Writes cluster.yaml and the Identity; nothing on the hosts is changed (slipway plan shows what up would change). */
+#include <event2/event.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "cluster/adopt.h"
+#include "cmd/operate.h"
+
+static void base_free(struct event_base **b)
+{
+        if (*b)
+                event_base_free(*b);
+}
+
+/* USER@HOST[:PORT]; options of ssh come with -O as in ssh's -o, a key with --key. */
+static int parse_target(struct arena *a, const struct options *o, struct link_target *t, struct error *err)
+{
+        const char *word = o->args.v[0], *at = strrchr(word, '@'), *host = at ? at + 1 : word, *colon = strchr(host, ':');
+        bool port = colon && !strchr(colon + 1, ':');
+        *t = (struct link_target){ .name = arena_strdup(a, host),
+                .host = port ? arena_strndup(a, host, (size_t)(colon - host)) : host,
+                .user = at ? arena_strndup(a, word, (size_t)(at - word)) : "root",
+                .port = port ? strtol(colon + 1, NULL, 10) : 0,
+                .key = o->key,
+                .options = &o->ssh_options,
+                .accept_new = true };
+        t->sudo = !streq(t->user, "root");
+        if (*t->host && *t->user && (!port || t->port > 0))
+                return 0;
+        error_set(err, EINVAL, EXIT_USAGE, "'%s' is no host", word);
+        return error_hint(err, "write it as ssh does: root@10.0.0.11");
+}
+
+static int write_file(const struct options *o, const char *path, const struct str *text, struct error *err)
+{
+        if (!o->force && access(path, F_OK) == 0) {
+                error_set(err, EEXIST, EXIT_USAGE, "%s is there already", path);
+                return error_hint(err, "name another with -f, or give --force to overwrite it");
+        }
+        return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);
+}
+
+static int take_in(const struct options *o, struct arena *a, struct adopt *found, struct error *err)
+{
+        struct cluster *c;
+        struct identity id = { .lock = -1 };
+        struct identity_given given;
+        int r = cmd_load(o, a, &c, err);
+        if (r == 0)
+                r = adopt_given(found, &given, err);
+        if (r == 0)
+                r = identity_adopt(o->state ? o->state : ".slipway", c, &given, time(NULL), &id, err);
+        if (r == 0)
+                printf("%s: %zu nodes, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n", c->name, c->node_count,
+                        c->kubernetes.text);
+        if (r == 0)
+                identity_release(&id);
+        return r;
+}
+
+int cmd_adopt(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct event_base *base CLEANUP(base_free) = event_base_new();
+        struct adopt found CLEANUP(adopt_release) = { .arena = &a, .base = base };
+        struct str text CLEANUP(str_release) = { 0 };
+        const char *path = o->files.n ? o->files.v[0] : "cluster.yaml";
+        int r = parse_target(&a, o, &found.target, err);
+        if (r == 0 && !o->force && access(path, F_OK) == 0)
+                r = write_file(o, path, &text, err);
+        if (r == 0)
+                r = adopt_read(&found, err);
+        if (r == 0)
+                r = adopt_write(&found, o->name, &text, err);
+        if (r == 0)
+                r = write_file(o, path, &text, err);
+        if (r < 0)
+                return r;
+        r = take_in(o, &a, &found, err);
+        if (r < 0) /* nothing half-done stays */
+                unlink(path);
+        return r;
+}

@@ -1,0 +1,194 @@
+"""A cluster that kubeadm made, 1+1 with etcd as a static pod and kube-proxy as a DaemonSet, is taken over in place: its pods go on running."""
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
+CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
+VERSION = os.environ.get("SLIPWAY_ADOPT_VERSION") or "1.36.3"
+PROGRAMS = CACHE / "artifacts" / f"kubernetes-{VERSION}"
+WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-adopt"
+HERE = ROOT / "tests" / "machines"
+ENV = dict(os.environ, SLIPWAY_SET="adopt", SLIPWAY_MACHINE_KEY=str(WORK / "key.pub"), KUBERNETES=VERSION)
+HOSTS = {"k1": "10.128.0.31", "k2": "10.128.0.32"}
+PODS = {"k1": "10.244.0", "k2": "10.244.1"}
+SYSTEM = ("kube-apiserver-", "kube-controller-manager-", "kube-scheduler-", "etcd-")
+CONFIG = f"""\
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+localAPIEndpoint: {{advertiseAddress: {HOSTS["k1"]}}}
+nodeRegistration: {{name: k1, ignorePreflightErrors: [all], kubeletExtraArgs: [{{name: node-ip, value: {HOSTS["k1"]}}}]}}
+bootstrapTokens: [{{token: abcdef.0123456789abcdef}}]
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+clusterName: taken
+kubernetesVersion: v{VERSION}
+networking: {{podSubnet: 10.244.0.0/16}}
+etcd: {{local: {{imageTag: 3.6.16-0}}}}
+dns: {{imageTag: v1.14.6}}
+apiServer: {{certSANs: [api.example.net], extraArgs: [{{name: profiling, value: "false"}}]}}
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cgroupDriver: cgroupfs
+failCgroupV1: false
+oomScoreAdj: 0
+maxPods: 77
+---
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+oomScoreAdj: 0
+conntrack: {{maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}}
+"""
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
+
+
+def machine(*args, **kw):
+    kw = {"check": True, "capture_output": True, **kw}
+    r = subprocess.run([HERE / "machine.sh", *args], env=ENV, text=True, stdin=kw.pop("stdin", subprocess.DEVNULL), **{**kw, "check": False})
+    assert not kw["check"] or r.returncode == 0, f"{args}: {r.stdout}{r.stderr}"
+    return r.stdout
+
+
+def on(host, *argv, **kw):
+    return machine("exec", host, *argv, **kw)
+
+
+def slipway(*args):
+    return subprocess.run([HERE / "machine.sh", "net", SLIPWAY, *args], env=ENV, cwd=WORK, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def kubectl(*args, check=True):
+    return on("k1", "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", *args, check=check)
+
+
+def images(out):
+    subprocess.run([HERE / "joiner.sh", "images", out], env=ENV, check=True, capture_output=True)
+    a = CACHE / "artifacts"
+    packed = {f"registry.k8s.io/{p}:v{VERSION}": (PROGRAMS / p, f"/usr/local/bin/{p}") for p in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")}
+    packed["registry.k8s.io/etcd:3.6.16-0"] = (a / "etcd-3.6.16" / "etcd", "/usr/local/bin/etcd")
+    packed["registry.k8s.io/coredns/coredns:v1.14.6"] = (a / "coredns-1.14.6" / "coredns", "/coredns")
+    for name, (program, path) in packed.items():
+        subprocess.run([HERE / "image.sh", name, out / f"{path.rsplit('/', 1)[1]}.tar", f"{program}={path}"], check=True)
+    return sorted(p for p in out.glob("*.tar") if "flannel" not in p.name)
+
+
+def network(host):
+    """A fabric that slipway knows nothing of: a bridge a node, and routes."""
+    conf = {"cniVersion": "1.0.0", "name": "own", "plugins": [
+        {"type": "bridge", "bridge": "own0", "isGateway": True, "ipMasq": True, "ipam": {"type": "host-local", "ranges": [[{"subnet": PODS[host] + ".0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+    root = Path(machine("root", host).strip())
+    (root / "etc/cni/net.d").mkdir(parents=True, exist_ok=True)
+    (root / "etc/cni/net.d/10-own.conflist").write_text(json.dumps(conf))
+    for other in HOSTS:
+        if other != host:
+            on(host, "ip", "route", "replace", PODS[other] + ".0/24", "via", HOSTS[other])
+
+
+def wait(what, fn):
+    end = time.monotonic() + 900
+    while time.monotonic() < end:
+        got = fn()
+        if got:
+            return got
+        time.sleep(1)
+    raise AssertionError(f"{what} never came")
+
+
+def make():
+    for name, address in HOSTS.items():
+        machine("start", name, address)
+    tars = images(WORK / "images")
+    for host in HOSTS:
+        subprocess.run([HERE / "joiner.sh", "install", host, *tars], env=ENV, check=True, capture_output=True)
+        shutil.copy(PROGRAMS / "kubectl", Path(machine("root", host).strip()) / "usr/bin/kubectl")
+        network(host)
+    root = Path(machine("root", "k1").strip())
+    (root / "root/kubeadm.yaml").write_text(CONFIG)
+    (root / "etc/resolv.conf").write_text("nameserver 10.128.0.1\n")
+    (Path(machine("root", "k2").strip()) / "etc/resolv.conf").write_text("nameserver 10.128.0.1\n")
+    on("k1", "kubeadm", "init", "--config", "/root/kubeadm.yaml", "--ignore-preflight-errors=all")
+    on("k2", "kubeadm", "join", HOSTS["k1"] + ":6443", "--token", "abcdef.0123456789abcdef", "--discovery-token-unsafe-skip-ca-verification",
+       "--node-name", "k2", "--ignore-preflight-errors=all")
+    wait("two nodes that are Ready", lambda: kubectl("get", "nodes", "--no-headers", check=False).count(" Ready ") == 2)
+    kubectl("create", "deployment", "web", "--image=registry.k8s.io/pause:3.10.2", "--replicas=2")
+    kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=900s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=900s")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    keep = os.environ.get("SLIPWAY_KEEP")
+    if not (keep and WORK.exists()):
+        machine("stop", "--all")
+        shutil.rmtree(WORK, ignore_errors=True)
+        WORK.mkdir(parents=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", WORK / "key"], check=True)
+    try:
+        if not (WORK / "made").exists():
+            make()
+            (WORK / "made").touch()
+        yield pods()
+    finally:
+        if not keep:
+            machine("stop", "--all", check=False)
+            shutil.rmtree(WORK, ignore_errors=True)
+
+
+def pods():
+    """Of each pod, when its containers started and how often: what must not change."""
+    out = {}
+    for p in json.loads(kubectl("get", "pods", "-A", "-o", "json"))["items"]:
+        name = p["metadata"]["name"]
+        if name.startswith(SYSTEM):
+            continue  # the plan names them
+        out[name] = (p["metadata"]["uid"], [(c["restartCount"], c["state"].get("running", {}).get("startedAt"), c["containerID"]) for c in p["status"]["containerStatuses"]])
+    return out
+
+
+def test_refusals(cluster):
+    r = slipway("adopt", "root@" + HOSTS["k2"], "--key", "key", "--ssh-option", f"UserKnownHostsFile={WORK}/known")
+    assert r.returncode == 4 and "has no /etc/kubernetes/" in r.stderr and "name a control-plane host" in r.stderr, r.stderr
+    assert not (WORK / "cluster.yaml").exists() and not (WORK / ".slipway").exists()
+
+
+def test_adopt_changes_nothing(cluster):
+    before = on("k1", "sh", "-c", "find /etc /usr /opt -xdev -type f -exec sha256sum {} + | sort")
+    r = slipway("adopt", "root@" + HOSTS["k1"], "--key", "key", "--ssh-option", f"UserKnownHostsFile={WORK}/known")
+    assert r.returncode == 0, r.stderr
+    assert "taken: 2 nodes, Kubernetes " + VERSION in r.stdout
+    assert on("k1", "sh", "-c", "find /etc /usr /opt -xdev -type f -exec sha256sum {} + | sort") == before
+    text = (WORK / "cluster.yaml").read_text()
+    for part in ("run: static-pod", "image: registry.k8s.io/etcd:3.6.16-0", "proxyRun: daemonset", "managed: false", "manageDNS: false", "api.example.net", "profiling:",
+                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443"):
+        assert part in text, text
+    assert slipway("check").returncode == 0
+    for name in ("ca", "etcd/ca", "front-proxy-ca"):
+        ours = (WORK / ".slipway/taken/pki" / f"{name}.crt").read_text()
+        assert ours == on("k1", "cat", f"/etc/kubernetes/pki/{name}.crt")
+    assert pods() == cluster
+
+
+def test_up_keeps_the_pods(cluster):
+    r = slipway("up")
+    assert r.returncode == 0, r.stderr
+    assert pods() == cluster
+    kubectl("get", "--raw", "/readyz")
+    assert "taken" in kubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "yaml")
+
+
+def test_up_again_is_nothing(cluster):
+    r = slipway("up")
+    assert r.returncode == 0, r.stderr
+    assert r.stderr.count("apply: so already") == 2, r.stderr
+    assert pods() == cluster
+    r = slipway("status")
+    assert r.returncode == 0, r.stdout + r.stderr

@@ -1,0 +1,61 @@
+"""Other shapes of cluster: etcd on hosts of its own, five control planes. Each is made, verified, left alone by a second run, and taken away."""
+import os
+
+import pytest
+
+from harness import Machines, until
+
+NETWORK = "10.123.0"
+HEAD = f"""\
+  kubernetes: 1.36.3
+  provider: {{local: {{network: {NETWORK}.0/24}}}}
+"""
+EXTERNAL = HEAD + """\
+  pools:
+    - {name: etcd, roles: [etcd], count: 3}
+    - {name: control, roles: [control-plane], count: 1}
+    - {name: worker, count: 1}
+"""
+FIVE = HEAD + f"""\
+  api: {{vip: {NETWORK}.5}}
+  pools:
+    - {{name: control, roles: [control-plane, etcd], count: 5}}
+    - {{name: worker, count: 1}}
+"""
+# in `make soak` until the whole file has been seen to pass in one go
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
+
+
+def made(m, nodes, members):
+    """Up, verified, and left alone by a second run."""
+    r = m.slipway("up")
+    assert "verify: done in" in r.stderr and f"{m.name} is up: " in r.stdout
+    assert set(m.ready()) == nodes and all(m.ready().values())
+    m.healthy()
+    status, answer = m.status()
+    assert {e["node"] for e in answer["etcd"]} == members and sum(e["leader"] for e in answer["etcd"]) == 1
+    r = m.slipway("up")
+    assert r.stderr.count("apply: so already") == len(nodes | members) and "verify: so already" in r.stderr, r.stderr
+
+
+def test_etcd_on_hosts_of_its_own():
+    with Machines("external", EXTERNAL) as m:
+        made(m, {"control-1", "worker-1"}, {"etcd-1", "etcd-2", "etcd-3"})
+        assert m.on("etcd-1", "systemctl is-active etcd kubelet", check=False).stdout.split() == ["active", "inactive"]
+        m.power("kill", "etcd-2")  # one of three may go
+        until("writes go on", lambda: m.kubectl("create", "configmap", "after-one", check=False).returncode == 0)
+        assert "etcd on etcd-2: " in m.problems()
+
+
+@pytest.mark.soak
+def test_five_control_planes():
+    control = {f"control-{i}" for i in range(1, 6)}
+    with Machines("five", FIVE) as m:
+        made(m, control | {"worker-1"}, control)
+        for node in ("control-2", "control-4"):  # two of five may go
+            m.power("kill", node)
+        until("writes go on", lambda: m.kubectl("create", "configmap", "after-two", check=False).returncode == 0)
+        problems = m.problems()
+        assert "node control-2: its machine is stopped" in problems and "etcd on control-4: " in problems
+        m.slipway("up")
+        m.healthy()
