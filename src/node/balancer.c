@@ -36,7 +36,7 @@ json_t *api_values(const struct context *x)
         json_object_set_new(v, "servers", servers);
         json_put(v, "annotation", str_text(&annotation));
         json_put(v, "check_down", check_down(c));
-        if (needs_met(x, ON_CONTROL_PLANE | WITH_PACKAGES))
+        if (needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES))
                 json_put(v, "own", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
         return v;
 }

@@ -100,7 +100,10 @@ static const struct {
 };
 
 /* The node's own API server, through the balancer, which holds the connection until it is ready. */
-static bool by_own_balancer(const struct context *x, enum server which) { return which == SERVER_OWN && needs_met(x, ON_CONTROL_PLANE | WITH_PACKAGES); }
+static bool by_own_balancer(const struct context *x, enum server which)
+{
+        return which == SERVER_OWN && needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES);
+}
 
 static const char *server_url(const struct context *x, enum server which)
 {

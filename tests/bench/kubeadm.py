@@ -2,11 +2,13 @@
 """Booted machines to a usable cluster: `slipway up` beside a script of `kubeadm init` and joins, on the same machines, in one run.
 
     tests/bench/run.py kubeadm              1+2 and 3+2, into docs/benchmarks.md
-    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|floor] [--keep]   prints only
+    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|services|floor] [--keep]   prints only
 
-What lies on the machines before the clock starts is the same for both: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
+What lies on the machines before the clock starts is the same for all: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
 from the distribution. It comes from a first `slipway up`; then everything of the cluster is wiped (files, etcd's data, pods, links, rules), and again between
-two measurements. kubeadm also finds the units and settings of flanneld, kube-proxy and keepalived, of which slipway has to bring its own.
+two measurements. The kubeadm script does what kubeadm's and flannel's instructions say (kube-proxy and CoreDNS by `kubeadm init`, then `kubectl apply` of flannel's
+DaemonSet), only that all that may run at the same time does, no preflight check is made and keepalived runs already. Once more with flanneld and kube-proxy as
+services of the hosts, as slipway has them; their units and settings lie there beforehand, while slipway has to bring its own.
 
 Usable, seen from outside by one probe for all: every node Ready, the fabric's subnet file on every node, and a pod on every worker that got the address of
 a service from the cluster's name server through its service IP.
@@ -145,10 +147,17 @@ mkdir -p /etc/kube-flannel /var/lib/kube-proxy /etc/cni/net.d /etc/kubernetes /e
 cp -r kube-flannel/* /etc/kube-flannel/ && cp config.conf flags.env /var/lib/kube-proxy/ 2>/dev/null
 cp kube-proxy.service /etc/systemd/system/
 printf '[Service]\\nEnvironmentFile=/etc/kube-flannel/flanneld.env\\nExecStart=%s\\nRestart=always\\nRestartSec=1\\n' "$(cat flanneld.command)" >/etc/systemd/system/flanneld.service
-[ ! -e keepalived.conf ] || { cp keepalived.conf /etc/slipway/; chmod 600 /etc/slipway/keepalived.conf; cp slipway-keepalived.service /etc/systemd/system/; }
 systemctl daemon-reload
-[ ! -e keepalived.conf ] || systemctl start slipway-keepalived
 """
+PLACE_VIP = """
+cd /root/bench
+[ ! -e keepalived.conf ] && exit 0
+mkdir -p /etc/slipway
+cp keepalived.conf /etc/slipway/; chmod 600 /etc/slipway/keepalived.conf; cp slipway-keepalived.service /etc/systemd/system/
+systemctl daemon-reload
+systemctl start slipway-keepalived
+"""
+PLACE += PLACE_VIP
 
 
 def prepare(m):
@@ -168,6 +177,9 @@ def put(m):
         load = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
         m.each(load, given=Path(f"{tmp}/resolve.tar").read_bytes())
         m.each(load, m.control, Path(f"{tmp}/etcd.tar").read_bytes())
+        subprocess.run([ROOT / "tests" / "machines" / "joiner.sh", "images", f"{tmp}/images"], check=True, env=dict(os.environ, KUBERNETES=KUBERNETES))
+        for name in ("kube-proxy", "flannel", "flannel-cni-plugin"):
+            m.each(load, given=Path(f"{tmp}/images/{name}.tar").read_bytes())
         m.each("cat >/usr/local/bin/kubeadm && chmod 755 /usr/local/bin/kubeadm", m.worker, (CACHE / "artifacts" / f"kubernetes-{KUBERNETES}" / "kubeadm").read_bytes())
     (m.dir / "prepared").touch()
 
@@ -313,14 +325,28 @@ def by_slipway(m):
     return {**probe.result(), "up ended": ended}
 
 
-def documents():
-    """CoreDNS and the fabric's rights, from the texts that slipway itself applies."""
-    dns = (ROOT / "src/addon/templates/coredns.yaml").read_text()
-    values = {"domain": "cluster.local", "upstream": "/etc/resolv.conf", "replicas": "2", "dns": "10.96.0.10", "familyPolicy": "SingleStack",
-              "image": "IMAGE"}
-    dns = re.sub(r"\{\{#dnsAll\}\}\n(.*?)\{\{/dnsAll\}\}\n", lambda b: b[1].replace("{{.}}", values["dns"]), dns, flags=re.S)
-    dns = re.sub(r"\{\{\{?(\w+)\}?\}\}", lambda v: values[v[1]], dns)
-    return dns + "\n---\n" + (ROOT / "src/addon/templates/flannel.yaml").read_text()
+def filled(name, values):
+    """A manifest that slipway itself applies."""
+    text = (ROOT / "src/addon/templates" / name).read_text()
+    text = re.sub(r"\{\{#dnsAll\}\}\n(.*?)\{\{/dnsAll\}\}\n", lambda b: b[1].replace("{{.}}", values["dns"]), text, flags=re.S)
+    text = re.sub(r"\{\{\{(\w+)\}\}\}", lambda v: values[v[1]], text)
+    return re.sub(r"( *)\{\{(\w+)(?:\|indent \d+)?\}\}", lambda v: v[1] + str(values[v[2]]).replace("\n", "\n" + v[1]), text)
+
+
+def documents(m):
+    """CoreDNS and the fabric's rights."""
+    image = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip()
+    return filled("coredns.yaml", {"domain": "cluster.local", "upstream": "/etc/resolv.conf", "replicas": "2", "dns": "10.96.0.10", "familyPolicy": "SingleStack",
+                                   "image": image}) + "\n---\n" + filled("flannel.yaml", {})
+
+
+def daemon_set(m):
+    """flannel as pods, as its own manifest has it."""
+    images = m.run("control-1", "ctr -n k8s.io images ls -q").split()
+    values = {"conflist": m.run("control-1", "cat /root/bench/10-flannel.conflist").strip(), "netConf": m.run("control-1", "cat /root/bench/kube-flannel/net-conf.json").strip(),
+              "image": next(i for i in images if "/flannel:" in i), "pluginImage": next(i for i in images if "/flannel-cni-plugin:" in i), "iface": "--iface=$(NODE_IP)",
+              "apiHost": m.vip or m.address["control-1"], "apiPort": '"6443"', "digest": "bench"}
+    return filled("flannel.yaml", {}) + "\n---\n" + filled("joined-flannel.yaml", values)
 
 
 def join_config(m, node, control):
@@ -338,13 +364,15 @@ def registration(m, node):
 TIMEOUTS = "{controlPlaneComponentHealthCheck: 15m, kubeletHealthCheck: 15m, etcdAPICall: 10m, tlsBootstrap: 15m, discovery: 15m, kubernetesAPICall: 10m}"
 
 
-def init_config(m, kubelet):
-    kept = {k: v for k, v in yaml.safe_load(kubelet).items() if k in ("apiVersion", "kind", "cgroupDriver", "failCgroupV1", "oomScoreAdj")}
+def init_config(m):
+    kept = {k: v for k, v in yaml.safe_load(m.run("control-1", "cat /root/bench/config.yaml")).items() if k in ("apiVersion", "kind", "cgroupDriver", "failCgroupV1", "oomScoreAdj")}
+    proxy = {k: v for k, v in yaml.safe_load(m.run("control-1", "cat /root/bench/config.conf")).items() if k in ("apiVersion", "kind", "conntrack", "oomScoreAdj", "mode")}
+    dns = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip().split(":")[1]
     return (f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nlocalAPIEndpoint: {{advertiseAddress: {m.address['control-1']}}}\n"
             f"nodeRegistration: {registration(m, 'control-1')}\nbootstrapTokens: [{{token: {TOKEN}}}]\ncertificateKey: {CERT_KEY}\ntimeouts: {TIMEOUTS}\n---\n"
             f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v{KUBERNETES}\nencryptionAlgorithm: ECDSA-P256\n"
             f"controlPlaneEndpoint: {m.vip or m.address['control-1']}:6443\nnetworking: {{podSubnet: 10.244.0.0/16, serviceSubnet: 10.96.0.0/16}}\n"
-            f"etcd: {{local: {{imageTag: {ETCD}-0}}}}\n---\n" + yaml.safe_dump(kept)).encode()
+            f"dns: {{imageTag: {dns}}}\netcd: {{local: {{imageTag: {ETCD}-0}}}}\n---\n" + yaml.safe_dump(kept) + "---\n" + yaml.safe_dump(proxy)).encode()
 
 
 KUBECONFIGS = """
@@ -361,24 +389,26 @@ systemctl --no-block start flanneld kube-proxy
 """
 
 
-def by_kubeadm(m):
+def by_kubeadm(m, services=False):
     """As a careful script does it: everything that may be at the same time is, and nothing waits longer than it must."""
-    m.each(PLACE)
-    kubelet = m.run("control-1", "cat /root/bench/config.yaml; mkdir -p /root/bench")
-    image = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip()
-    applied = documents().replace("IMAGE", image).encode()
-    m.run("control-1", "cat >/root/bench/init.yaml", init_config(m, kubelet))
+    m.each(PLACE if services else PLACE_VIP)
+    applied = (documents(m) if services else daemon_set(m)).encode()
+    m.run("control-1", "cat >/root/bench/init.yaml", init_config(m))
     for node in m.all[1:]:
         m.run(node, "cat >/root/bench/join.yaml", join_config(m, node, node in m.control))
     admin = m.root["control-1"] / "etc/kubernetes/super-admin.conf"
     probe = Probe(m, m.all, m.worker, lambda: admin.exists() and "client-key-data" in admin.read_text() and admin.read_text())
-    m.run("control-1", "kubeadm init --config /root/bench/init.yaml --upload-certs --skip-phases=addon/kube-proxy,addon/coredns")
+    m.run("control-1", "kubeadm init --config /root/bench/init.yaml --upload-certs" + (" --skip-phases=addon/kube-proxy,addon/coredns" if services else ""))
     steps = {"kubeadm init": time.monotonic() - probe.start_time}
-    confs = m.run("control-1", KUBECONFIGS).encode()
+    confs = m.run("control-1", KUBECONFIGS).encode() if services else None
+
+    def start(node):
+        if services:
+            m.run(node, START, confs)
 
     def join(node):
         m.run(node, "kubeadm join --config /root/bench/join.yaml")
-        m.run(node, START, confs)
+        start(node)
         steps[f"{node} joined"] = time.monotonic() - probe.start_time
 
     def controls():
@@ -386,7 +416,7 @@ def by_kubeadm(m):
             join(node)
 
     with ThreadPoolExecutor(8) as pool:
-        jobs = [pool.submit(m.run, "control-1", START, confs), pool.submit(controls)] + [pool.submit(join, n) for n in m.worker]
+        jobs = [pool.submit(start, "control-1"), pool.submit(controls)] + [pool.submit(join, n) for n in m.worker]
         jobs.append(pool.submit(m.run, "control-1", "kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f - >/dev/null", applied))
         for j in jobs:
             j.result()
@@ -395,8 +425,7 @@ def by_kubeadm(m):
 
 def by_hand(m):
     """The floor: the files that slipway put on the first control plane, its etcd and pods gone, all units started at once, objects applied by kubectl."""
-    image = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip()
-    applied = documents().replace("IMAGE", image).replace("replicas: 2", "replicas: 1").encode()
+    applied = documents(m).replace("replicas: 2", "replicas: 1").encode()
     units = "etcd slipway-haproxy kubelet kube-proxy flanneld"
     m.each(HAND, ["control-1"])
     admin = m.root["control-1"] / "etc/kubernetes/super-admin.conf"
@@ -411,7 +440,7 @@ HAND = re.sub(r"\nrm -rf .*?/opt/slipway\n", "\nrm -rf /run/flannel /run/netns/*
               "/run/containerd/io.containerd.runtime.v2.task /run/containerd/io.containerd.grpc.v1.cri /var/lib/containerd/io.containerd.grpc.v1.cri\n", WIPE, flags=re.S)
 HAND = "\n".join(line for line in HAND.splitlines() if not line.startswith(("systemctl disable", "rm -f /etc/systemd")))
 
-WAYS = {"kubeadm": by_kubeadm, "slipway": by_slipway}
+WAYS = {"kubeadm": by_kubeadm, "services": lambda m: by_kubeadm(m, services=True), "slipway": by_slipway}
 
 
 def measure(shape, rounds, only, keep):
@@ -456,8 +485,8 @@ ROWS = (("etcd listens", "etcd listens"), ("API server listens", "API server lis
 
 
 def table(shape, found):
-    ways = [w for w in ("kubeadm", "slipway", "floor") if w in found]
-    head = {"kubeadm": "kubeadm script", "slipway": "`slipway up`", "floor": "by hand, one node"}
+    ways = [w for w in ("kubeadm", "services", "slipway", "floor") if w in found]
+    head = {"kubeadm": "kubeadm script", "services": "kubeadm, host services", "slipway": "`slipway up`", "floor": "by hand, one node"}
     lines = ["", f"Seconds from the start to each thing, {shape}:", "", "| | " + " | ".join(head[w] for w in ways) + " |", "|---|" + "---|" * len(ways)]
     for key, text in ROWS:
         if any(key in found[w] for w in ways):
@@ -468,9 +497,9 @@ def table(shape, found):
 def lines(found):
     out = ["| what | measured | wanted | seconds |", "|---|---|---|---|"]
     for shape, f in found.items():
-        a, b = f["slipway"]["usable"], f["kubeadm"]["usable"]
-        out.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against `kubeadm init` and joins | **{a / b:.2f} of its time** | at most {WANTED.get(shape, 0.4):.2f} "
-                   f"| {a:.1f} s against {b:.1f} s |")
+        for way, what, wanted in (("kubeadm", "`kubeadm init` and joins", f"at most {WANTED.get(shape, 0.4):.2f}"), ("services", "the same with flannel and kube-proxy as services", "")):
+            a, b = f["slipway"]["usable"], f[way]["usable"]
+            out.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against {what} | **{a / b:.2f} of its time** | {wanted} | {a:.1f} s against {b:.1f} s |")
     for shape, f in found.items():
         out += table(shape, f)
     return [*out, "", *NOTE]
@@ -487,7 +516,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--shape", action="append")
     p.add_argument("--rounds", type=int, default=1)
-    p.add_argument("--only", choices=("slipway", "kubeadm", "floor"))
+    p.add_argument("--only", choices=("slipway", "kubeadm", "services", "floor"))
     p.add_argument("--keep", action="store_true", help="use the machines of a run before, and leave them")
     o = p.parse_args()
     print("\n".join(section(o.shape or ["1+2", "3+2"], o.rounds, o.only, o.keep)))

@@ -10,9 +10,12 @@ case ${1:-} in
 wait)
 	[ -e /run/flannel/subnet.env ] || rm -f "$conf" # the machine has just started
 	url="$API/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D$NODE_NAME"
-	until grep -q '"podCIDR":' < <(exec curl -sfN --cacert /etc/kubernetes/pki/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem "$url"); do
+	while :; do
+		exec 3< <(exec curl -sfN --cacert /etc/kubernetes/pki/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem "$url")
+		grep -q '"podCIDR":' <&3 && break
 		sleep 0.2
 	done
+	kill $! # or curl would go on watching
 	;;
 ready) cp /etc/kube-flannel/cni-conf.json "$conf.new" && mv "$conf.new" "$conf" ;;
 *) echo "usage: fabric wait | fabric ready" >&2; exit 2 ;;
