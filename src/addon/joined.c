@@ -76,7 +76,7 @@ void addon_joined(const struct cluster *c, const struct nodespec *node, struct s
         struct arena a CLEANUP(arena_release) = { 0 };
         struct catalogue catalogue;
         const char *config = own_file(node, "/var/lib/kube-proxy/config.conf"), *net_conf = own_file(node, "/etc/kube-flannel/net-conf.json"),
-                   *conflist = own_file(node, "/etc/cni/net.d/10-flannel.conflist");
+                   *conflist = own_file(node, "/etc/kube-flannel/cni-conf.json");
         catalogue_for(&a, &c->kubernetes, &catalogue);
         if (config)
                 proxy(c, &catalogue, config, out);

@@ -99,6 +99,12 @@ static const struct {
         { LEAF_FLANNEL, "/etc/kubernetes/flannel.conf", "slipway:flannel", SERVER_LOCAL, "flanneld.service" },
 };
 
+/* The node's own API server, through the balancer, which holds the connection until it is ready. */
+static bool by_own_balancer(const struct context *x, enum server which)
+{
+        return which == SERVER_OWN && needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES);
+}
+
 static const char *server_url(const struct context *x, enum server which)
 {
         const struct cluster *c = x->cluster;
@@ -108,6 +114,8 @@ static const char *server_url(const struct context *x, enum server which)
                 which = SERVER_ENDPOINT;
         if (which == SERVER_LOCAL)
                 return arena_printf(x->arena, "https://127.0.0.1:%ld", c->api.local_port);
+        if (by_own_balancer(x, which))
+                return arena_printf(x->arena, "https://127.0.0.2:%ld", c->api.local_port);
         if (which == SERVER_OWN || !endpoint)
                 return arena_printf(x->arena, "https://%s:%ld", ip_host(&x->node->ip[0], host), c->api.port);
         return arena_printf(x->arena, strchr(endpoint, ':') ? "https://[%s]:%ld" : "https://%s:%ld", endpoint, cluster_endpoint_port(c));
@@ -132,6 +140,7 @@ static void kubeconfigs_add(const struct context *x, struct nodespec *s)
                 if (kubeconfigs[i].leaf == LEAF_KUBE_PROXY && !(x->with & WITH_KUBE_PROXY))
                         continue;
                 struct kubeconfig k = { .user = kubeconfigs[i].user, .server = server_url(x, kubeconfigs[i].server), .leaf = l };
+                k.server_name = by_own_balancer(x, kubeconfigs[i].server) ? "127.0.0.1" : NULL;
                 kubeconfig_add(x, s, &k, kubeconfigs[i].path, true, kubeconfigs[i].units);
         }
         if (x->with & ON_KUBE) {

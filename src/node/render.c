@@ -123,7 +123,8 @@ static const struct file_row files[] = {
         { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0644, UNITS "slipway-etcd-snapshot.service", "etcd-snapshot.service" },
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_IMMUTABLE, 0644, UNITS "kube-proxy.service", "kube-proxy.service", .units = "kube-proxy.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
-        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/cni/net.d/10-flannel.conflist", "10-flannel.conflist" },
+        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
+        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
 
@@ -137,6 +138,7 @@ static const struct file_row files[] = {
         { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, UNITS "slipway-etcd-snapshot.timer", "etcd-snapshot.timer", .units = "slipway-etcd-snapshot.timer" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
         { ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg" },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, "/etc/slipway/hold.lua", "hold.lua", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf", .units = "slipway-keepalived.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_SECRET, 0600, "/etc/slipway/keepalived.conf", "keepalived.conf" },
         { ON_KUBE, CLASS_MUTABLE, 0644, "/var/lib/kubelet/config.yaml", .units = "kubelet.service", .make = kubelet_config },

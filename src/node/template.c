@@ -25,7 +25,7 @@ static const struct {
 } endings[] = {
         { ".yaml", TEMPLATE_YAML }, { ".json", TEMPLATE_JSON }, { ".conflist", TEMPLATE_JSON }, { ".toml", TEMPLATE_TOML }, { ".service", TEMPLATE_UNIT },
         { ".mount", TEMPLATE_UNIT }, { ".timer", TEMPLATE_UNIT }, { ".dropin", TEMPLATE_UNIT }, { ".env", TEMPLATE_ENV }, { ".sh", TEMPLATE_SHELL },
-        { "haproxy.cfg", TEMPLATE_CONF }, { "keepalived.conf", TEMPLATE_CONF },
+        { ".lua", TEMPLATE_CONF }, { "haproxy.cfg", TEMPLATE_CONF }, { "keepalived.conf", TEMPLATE_CONF },
         { ".conf", TEMPLATE_LINE }, /* sysctl.d, modules-load.d and the like: a value is the rest of its line */
 };
 

@@ -168,6 +168,7 @@ struct kubeconfig {
         const char *ca;                      /* PEM bundle */
         const struct leaf *leaf;             /* embedded, or NULL */
         const char *client_pem;              /* path, or NULL */
+        const char *server_name;             /* what its certificate says, where that is not the host of `server`; or NULL */
 };
 void kubeconfig_text(const struct kubeconfig *k, struct str *out);
 /* admin and every user as one file of several contexts, for the person at the keyboard: server is the cluster's endpoint. */

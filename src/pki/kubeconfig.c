@@ -28,6 +28,8 @@ static void add_cluster(struct str *s, const struct kubeconfig *k)
         str_add(s, "apiVersion: v1\nkind: Config\npreferences: {}\nclusters:\n- cluster:\n");
         add_data(s, "certificate-authority-data", k->ca);
         add_path(s, "server", k->server);
+        if (k->server_name)
+                add_path(s, "tls-server-name", k->server_name);
         str_add(s, "  name: ");
         quote_yaml(s, k->cluster);
         str_addc(s, '\n');

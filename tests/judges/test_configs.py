@@ -68,9 +68,11 @@ def test_syntax(case, rendered):
 
 # ---- balancers ----
 
-def test_haproxy(case, rendered, judge, programs):
+def test_haproxy(case, rendered, judge, programs, tmp_path):
     for node, path in find(rendered(case), "etc/slipway/haproxy.cfg"):
-        said = judge(programs.system("haproxy"), "-c", "-f", path)
+        conf = tmp_path / f"{node.name}.cfg"
+        conf.write_text(moved(path.read_text(), node / "root"))
+        said = judge(programs.system("haproxy"), "-c", "-f", conf)
         assert "WARNING" not in said and "ALERT" not in said, said
 
 

@@ -36,7 +36,7 @@ static void test_roles(void **state)
                 { "/etc/slipway/haproxy.cfg", true, false, true },
                 { "/etc/slipway/keepalived.conf", true, false, false },
                 { "/etc/containerd/config.toml", true, false, true },
-                { "/etc/cni/net.d/10-flannel.conflist", true, false, true },
+                { "/etc/kube-flannel/cni-conf.json", true, false, true },
         };
         struct fixture f;
         fixture_init(&f, "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {ssh: {user: root}}\n "
@@ -107,7 +107,7 @@ static void test_control_plane(void **state)
                 has(&s, m, flags[i]);
         has(&s, MANIFESTS "kube-controller-manager.yaml", "--node-cidr-mask-size=24");
         has(&s, "/etc/kubernetes/encryption/config.yaml", "secret: U0VDUkVU");
-        has(&s, "/etc/kubernetes/controller-manager.conf", "server: https://192.0.2.12:6443");
+        has(&s, "/etc/kubernetes/controller-manager.conf", "server: https://127.0.0.2:7443\n    tls-server-name: \"127.0.0.1\"");
         has(&s, "/etc/kubernetes/admin.conf", "server: https://192.0.2.10:6443");
         has(&s, "/etc/kubernetes/kubelet.conf", "server: https://127.0.0.1:7443");
         has(&s, "/etc/etcd/etcd.yaml", "initial-cluster: \"c1=https://192.0.2.11:2380,c2=https://192.0.2.12:2380,c3=https://192.0.2.13:2380\"");

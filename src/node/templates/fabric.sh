@@ -1,0 +1,22 @@
+#!/bin/bash
+# fabric wait: returns when this node has its range of pod addresses. It watches, so that it is the moment it happens; a flanneld that starts
+#   earlier only fails, and comes again on a timer.
+# fabric ready: tells the runtime about the fabric. Not before it works: a node with this file is Ready, and pods that come to it too early are
+#   tried again only after 10 seconds.
+# NODE_NAME and API are in the environment.
+set -u
+conf=/etc/cni/net.d/10-flannel.conflist
+case ${1:-} in
+wait)
+	[ -e /run/flannel/subnet.env ] || rm -f "$conf" # the machine has just started
+	url="$API/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D$NODE_NAME"
+	while :; do
+		exec 3< <(exec curl -sfN --cacert /etc/kubernetes/pki/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem "$url")
+		grep -q '"podCIDR":' <&3 && break
+		sleep 0.2
+	done
+	kill $! # or curl would go on watching
+	;;
+ready) cp /etc/kube-flannel/cni-conf.json "$conf.new" && mv "$conf.new" "$conf" ;;
+*) echo "usage: fabric wait | fabric ready" >&2; exit 2 ;;
+esac
