@@ -50,6 +50,13 @@ const char *fate_name(enum fate f)
 
 bool member_has_etcd(const struct member *m) { return json_object_get(m->said, "etcd") != NULL; }
 
+bool member_is(const struct member *m, const json_t *object)
+{
+        const char *mine = json_string_value(json_object_get(m->said, "machineId"));
+        const char *its = json_string_value(json_object_get(json_object_get(json_object_get(object, "status"), "nodeInfo"), "machineID"));
+        return !mine || !*mine || !its || !*its || streq(mine, its);
+}
+
 const char *member_version(const struct member *m)
 {
         const char *v = json_string_value(json_object_get(json_object_get(json_object_get(m->object, "status"), "nodeInfo"), "kubeletVersion"));

@@ -36,6 +36,8 @@ unsigned plan_part(const struct change *c);
 
 /* A node has etcd's data, by its agent's word. */
 bool member_has_etcd(const struct member *m);
+/* The Node is of this machine, and not of one that had its name before. */
+bool member_is(const struct member *m, const json_t *object);
 /* The version a node's kubelet runs now ("1.36.3"), or NULL. */
 const char *member_version(const struct member *m);
 /* Whether the cluster has ever had an API: a blank etcd beside that is a loss, not a beginning. */

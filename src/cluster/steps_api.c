@@ -214,6 +214,8 @@ static void look(struct member *m)
                 return;
         if (!m->object)
                 waiting_for(s, m->site->kube, "waiting for the kubelet");
+        else if (!member_is(m, m->object))
+                step_doing(s, -1, "waiting for the kubelet of its new machine");
         else if (!m->labelled)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
