@@ -214,18 +214,6 @@ static void on_version(const struct kube_reply *reply, void *arg)
         answered(o);
 }
 
-static void on_nodes(const struct kube_reply *reply, void *arg)
-{
-        struct observe *o = arg;
-        if (reply->error) {
-                answered(o);
-                return;
-        }
-        o->site->api_up = true;
-        o->site->nodes = json_incref(reply->body);
-        kube_request(o->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
-}
-
 /* Something of ours runs on a control-plane node. */
 static bool any_api(const struct member *members, size_t n)
 {
@@ -237,17 +225,35 @@ static bool any_api(const struct member *members, size_t n)
         return false;
 }
 
-/* The API of those that are in the file; when all of them are new, that of those they come after. */
-static struct kube *open_api(struct site *s)
+static void ask_nodes(struct observe *o);
+
+static void on_nodes(const struct kube_reply *reply, void *arg)
 {
+        struct observe *o = arg;
+        if (reply->error) {
+                ask_nodes(o);
+                return;
+        }
+        o->site->api_up = true;
+        o->site->nodes = json_incref(reply->body);
+        kube_request(o->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
+}
+
+/* Those that are in the file; when none of them has an API that answers yet, those they come after. */
+static void ask_nodes(struct observe *o)
+{
+        struct site *s = o->site;
         struct error err CLEANUP(error_release) = { 0 };
-        if (!s->identity.prefix)
-                return NULL;
-        if (any_api(s->members, s->count))
-                return site_kube(s, &err) == 0 ? s->kube : NULL;
-        if (any_api(s->former, s->former_count))
-                site_former_kube(s, &err);
-        return s->former_kube;
+        if (!o->kube && s->identity.prefix && any_api(s->members, s->count) && site_kube(s, &err) == 0)
+                o->kube = s->kube;
+        else if (!s->former_kube && s->identity.prefix && any_api(s->former, s->former_count) && site_former_kube(s, &err) == 0)
+                o->kube = s->former_kube;
+        else
+                o->kube = NULL;
+        if (o->kube)
+                kube_request(o->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
+        else
+                answered(o);
 }
 
 void step_observe(struct step *step)
@@ -256,11 +262,7 @@ void step_observe(struct step *step)
         struct observe *o = arena_new(s->arena, struct observe);
         *o = (struct observe){ .site = s, .step = step, .waiting = 2 };
         ask_etcd(o);
-        o->kube = open_api(s);
-        if (o->kube)
-                kube_request(o->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
-        else
-                answered(o);
+        ask_nodes(o);
 }
 
 /* ---- what would change on a node ---- */
