@@ -195,6 +195,7 @@ static bool wanted_digest(const struct member *m, const char *pod, char out[17])
         return at != NULL;
 }
 
+/* An API server's own word that it is ready is newer than its pod's, which the kubelet's start-up probe holds back for ten seconds and more. */
 static bool pod_is_new(const struct member *m, const json_t *pods, const char *name)
 {
         char *full CLEANUP(free_p) = xasprintf("%s-%s", name, m->node->name), digest[17];
@@ -206,7 +207,7 @@ static bool pod_is_new(const struct member *m, const json_t *pods, const char *n
         {
                 const char *has = json_string_value(json_object_get(json_object_get(json_object_get(pod, "metadata"), "annotations"), "slipway.dev/digest"));
                 if (streq(object_name(pod), full))
-                        return has && streq(has, digest) && pod_ready(pod);
+                        return has && streq(has, digest) && (streq(name, "kube-apiserver") || pod_ready(pod));
         }
         return false;
 }
