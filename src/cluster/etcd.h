@@ -83,10 +83,13 @@ struct etcd_view {
         size_t peer_count;
         bool quorum; /* some member reads through it, or most of them name the same leader */
         size_t waiting;
+        bool wake; /* etcd is started where it is not */
 };
 /* Asks every etcd node, for at most half a minute; opens and closes links of its own, changes nothing. Foreground. What cannot be reached is part of the
  * answer. Release in any case. */
 int etcd_look(struct site *s, struct etcd_view *out, struct error *err);
+/* The same, but members that are stopped are started first: a recovery that was cut off left one so. */
+int etcd_wake(struct site *s, struct etcd_view *out, struct error *err);
 void etcd_view_release(struct etcd_view *v);
 /* {"cluster":.., "quorum":.., "members":[..], "problems":[..]}; see etcd_members.c */
 json_t *etcd_view_json(const struct etcd_view *v);

@@ -46,14 +46,27 @@ static void on_health(struct member *m, json_t *answer, const char *trouble, voi
         answer_over(n);
 }
 
-static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+static void ask_all(struct etcd_seen *n)
 {
-        struct etcd_seen *n = arg;
-        n->reached = true;
         n->open = 3;
         etcd_ask(n->member, ETCD_STATUS, ASK, on_status, n);
         etcd_ask(n->member, ETCD_MEMBERS_LOCAL, ASK, on_list, n);
         etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
+}
+
+static void on_awake(struct link *l, int status, const char *out, const char *errors, void *arg) { ask_all(arg); }
+
+static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+{
+        /* without a quorum etcd answers only after it has waited for one for five seconds */
+        static const char *const wake[] = { "sh", "-c", "systemctl is-active -q etcd.service || { systemctl start --no-block etcd.service && sleep 8; }",
+                NULL };
+        struct etcd_seen *n = arg;
+        n->reached = true;
+        if (n->view->wake)
+                link_run(l, wake, NULL, 4096, on_awake, n);
+        else
+                ask_all(n);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -116,10 +129,10 @@ static void read_peers(struct etcd_view *v)
         v->quorum = has_quorum(v);
 }
 
-int etcd_look(struct site *s, struct etcd_view *out, struct error *err)
+static int look(struct site *s, struct etcd_view *out, bool wake, struct error *err)
 {
         const struct node *node;
-        *out = (struct etcd_view){ .site = s, .seen = arena_array(s->arena, struct etcd_seen, s->count + 1) };
+        *out = (struct etcd_view){ .site = s, .wake = wake, .seen = arena_array(s->arena, struct etcd_seen, s->count + 1) };
         if (!s->identity.prefix) {
                 error_set(err, ENOENT, EXIT_STATE, "cluster %s has not been made", s->cluster->name);
                 return error_hint(err, "slipway up makes it");
@@ -141,6 +154,10 @@ int etcd_look(struct site *s, struct etcd_view *out, struct error *err)
         read_peers(out);
         return 0;
 }
+
+int etcd_look(struct site *s, struct etcd_view *out, struct error *err) { return look(s, out, false, err); }
+
+int etcd_wake(struct site *s, struct etcd_view *out, struct error *err) { return look(s, out, true, err); }
 
 void etcd_view_release(struct etcd_view *v)
 {

@@ -17,21 +17,6 @@ struct taking {
         struct carry carry;
 };
 
-static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
-static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        struct str s CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&s, fmt, ap);
-        va_end(ap);
-        error_set(&err, code, status, "%s", str_text(&s));
-        if (hint)
-                error_hint(&err, "%s", hint);
-        step_done(t->step, &err);
-}
-
 /* ---- bringing it here ---- */
 
 static void ignore(struct link *l, int status, const char *out, const char *errors, void *arg) {}
@@ -75,12 +60,12 @@ static void on_taken(struct link *l, int status, const char *out, const char *er
         char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
         const char *node = t->best->node->name;
         if (status == NO_ROOM)
-                fail(t, ENOSPC, EXIT_PREFLIGHT, "make room there and run again", "node %s has no room for the snapshot: %s", node, line);
+                step_fail(t->step, ENOSPC, EXIT_PREFLIGHT, "make room there and run again", "node %s has no room for the snapshot: %s", node, line);
         else if (status != 0)
-                fail(t, EIO, EXIT_STEP, "slipway etcd members says how etcd is", "node %s: the snapshot could not be taken: %s", node,
+                step_fail(t->step, EIO, EXIT_STEP, "slipway etcd members says how etcd is", "node %s: the snapshot could not be taken: %s", node,
                         *line ? line : "the connection was cut");
         else if (!read_taken(s, out ? out : ""))
-                fail(t, EPROTO, EXIT_STEP, NULL, "node %s: what etcdutl said of the snapshot cannot be read", node);
+                step_fail(t->step, EPROTO, EXIT_STEP, NULL, "node %s: what etcdutl said of the snapshot cannot be read", node);
         else {
                 s->node = node;
                 s->expected = s->size;
@@ -113,7 +98,7 @@ static void take(struct taking *t)
         if (t->best->link)
                 link_run(t->best->link, argv, NULL, OUTPUT_MAX, on_taken, t);
         else
-                fail(t, EPIPE, EXIT_UNREACHABLE, "run again", "the connection to %s was cut", t->best->node->name);
+                step_fail(t->step, EPIPE, EXIT_UNREACHABLE, "run again", "the connection to %s was cut", t->best->node->name);
 }
 
 /* Not the leader where another is as far: it has enough to do. */
@@ -136,7 +121,7 @@ static void on_state(struct member *m, json_t *answer, const char *trouble, void
         if (t->best)
                 take(t);
         else
-                fail(t, EIO, EXIT_UNHEALTHY, "slipway etcd members says more; slipway etcd recover rebuilds it when its quorum is gone for good",
+                step_fail(t->step, EIO, EXIT_UNHEALTHY, "slipway etcd members says more; slipway etcd recover rebuilds it when its quorum is gone for good",
                         "no member of etcd can take a snapshot: none that answers knows of a leader");
 }
 

@@ -5,6 +5,7 @@
 #define REMOTE     "/var/lib/slipway/etcd/recovered.db"
 #define OUTPUT_MAX (64 << 10)
 #define NO_ROOM    75
+#define UNTOUCHED  "its data was not changed; see to it and run again"
 
 /* ---- who ---- */
 
@@ -63,20 +64,6 @@ struct saving {
         struct carry carry;
 };
 
-static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...) PRINTF(4, 5);
-static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        struct str s CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&s, fmt, ap);
-        va_end(ap);
-        error_set(&err, code, status, "%s", str_text(&s));
-        error_hint(&err, code == ENOSPC ? "nothing was changed; make room there and run again" : "its data was not changed; see to it and run again");
-        step_done(t->step, &err);
-}
-
 static void on_carried(struct carry *c, struct error *err)
 {
         struct saving *t = c->arg;
@@ -128,11 +115,11 @@ static void on_saved(struct link *l, int status, const char *out, const char *er
         struct error err CLEANUP(error_release) = { 0 };
         char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
         if (status == NO_ROOM)
-                fail(t, ENOSPC, EXIT_PREFLIGHT, "no room for a copy of its data: %s", line);
+                step_fail(t->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room for a copy of its data: %s", line);
         else if (status != 0)
-                fail(t, EIO, EXIT_STEP, "its data could not be read: %.400s", *line ? line : "the connection was cut");
+                step_fail(t->step, EIO, EXIT_STEP, UNTOUCHED, "its data could not be read: %.400s", *line ? line : "the connection was cut");
         else if (!read_saved(r, out ? out : ""))
-                fail(t, EPROTO, EXIT_STEP, "what etcdutl said of its data cannot be read");
+                step_fail(t->step, EPROTO, EXIT_STEP, UNTOUCHED, "what etcdutl said of its data cannot be read");
         else {
                 s->expected = s->size;
                 if (snapshot_room(s, &err) < 0) {
@@ -156,13 +143,15 @@ static const char save_script[] =
         "need=$(($(du -sk \"$d/member\" | cut -f1) * 2 + 65536)); free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
         "if [ \"$free\" -lt \"$need\" ]; then echo \"$((free / 1024)) MB are free under $d and $((need / 1024)) MB are needed\" >&2; exit 75; fi; "
         "TZ=UTC date -d \"@$(stat -c %Y \"$d/member/snap/db\")\" '+%Y-%m-%d %H:%M:%S UTC'; "
+        "pid=; trap 'exit 1' HUP INT TERM; trap '[ -z \"$pid\" ] || kill $pid 2>/dev/null || :; wait; rm -rf \"$c\"; systemctl start --no-block etcd.service' "
+        "EXIT; "
         "systemctl stop etcd.service; mkdir -p \"$c\"; cp -a \"$d/member\" \"$c/member\"; "
         "etcd --name \"$name\" --data-dir \"$c\" --force-new-cluster --listen-client-urls https://127.0.0.1:32379 --advertise-client-urls "
         "https://127.0.0.1:32379 "
         "--listen-peer-urls http://127.0.0.1:32380 --initial-advertise-peer-urls http://127.0.0.1:32380 --initial-cluster \"$name=http://127.0.0.1:32380\" "
         "--cert-file $p/server.crt --key-file $p/server.key --client-cert-auth --trusted-ca-file $p/ca.crt --unsafe-no-fsync --log-level error "
         "--quota-backend-bytes 17179869184 >/dev/null & "
-        "pid=$!; trap 'kill $pid 2>/dev/null || :; wait $pid 2>/dev/null || :; rm -rf \"$c\"' EXIT; "
+        "pid=$!; "
         "e() { etcdctl --endpoints https://127.0.0.1:32379 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key --dial-timeout "
         "5s \"$@\"; }; "
         "n=0; until e --command-timeout 5s endpoint health >/dev/null 2>&1; do n=$((n + 1)); "
@@ -179,5 +168,5 @@ void step_recover_save(struct step *s)
         if (r->survivor->link)
                 link_run(r->survivor->link, argv, NULL, OUTPUT_MAX, on_saved, t);
         else
-                fail(t, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+                step_fail(t->step, EPIPE, EXIT_UNREACHABLE, UNTOUCHED, "the connection was cut");
 }

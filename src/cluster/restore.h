@@ -46,6 +46,9 @@ void restore_release(struct restore *r);
 /* A restore that was begun and did not end must end first: refuses with a sentence. */
 int restore_unfinished(const struct site *s, struct error *err);
 
+/* The same snapshot was being put back when a run before this one ended. */
+bool restore_begun(const struct restore *r);
+
 /* recover.c: the survivor's newest data as a snapshot, here. arg: restore */
 void step_recover_save(struct step *s);
 /* restore_node.c: arg: restore_node */

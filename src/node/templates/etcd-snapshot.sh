@@ -23,10 +23,15 @@ ask() {
         etcdctl --endpoints "$endpoint" --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key --dial-timeout 5s "$@"
 }
 
-# s3 METHOD FILE [curl words]
+# s3 METHOD FILE: signed over all bytes of the body, as S3 wants it from those who do not stream; also when there are none.
 s3() {
         method=$1 file=$2
-        shift 2
+        body=/dev/null
+        set -- --request "$method"
+        if [ "$method" = PUT ]; then
+                body=$dir/$file
+                set -- --upload-file "$body"
+        fi
         [ -r "$credentials" ] || refuse "$credentials is not there: a line user = \"KEY:PASSWORD\", readable by root alone"
         rest=${copy_to#s3://} query=
         case $rest in *\?*) query=${rest#*\?} rest=${rest%%\?*} ;; esac
@@ -40,16 +45,15 @@ s3() {
                 esac
         done
         host=${host:-https://s3.$region.amazonaws.com}
-        curl --config "$credentials" --silent --show-error --fail --retry 3 --max-time 3600 --aws-sigv4 "aws:amz:$region:s3" --request "$method" "$@" \
-                "${host%/}/$bucket/$prefix$file"
+        curl --config "$credentials" --silent --show-error --fail --retry 3 --max-time 3600 --aws-sigv4 "aws:amz:$region:s3" \
+                --header "x-amz-content-sha256: $(sha256sum <"$body" | cut -c1-64)" "$@" "${host%/}/$bucket/$prefix$file"
 }
 
 copy() {
         case $copy_to in
         s3://*)
-                s3 PUT "$1.sha256" --upload-file "$dir/$1.sha256" >/dev/null
-                # signed over all of its bytes, as S3 wants it from those who do not stream
-                s3 PUT "$1" --header "x-amz-content-sha256: $(cut -c1-64 "$dir/$1.sha256")" --upload-file "$dir/$1" >/dev/null
+                s3 PUT "$1.sha256" >/dev/null
+                s3 PUT "$1" >/dev/null
                 ;;
         *)
                 [ -d "$copy_to" ] || refuse "the directory $copy_to is not there: is it mounted?"
