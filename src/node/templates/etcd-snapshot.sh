@@ -64,16 +64,21 @@ copy() {
                 mv "$copy_to/.$1.part" "$copy_to/$1"
                 ;;
         esac
-        : >"$dir/$1.copied"
+        echo "$copy_to" >"$dir/$1.copied"
 }
 
-# What this member copied it takes away again, when it is too old.
+# What this member copied it takes away again when it is too old, from where it copied it to.
+uncopy() {
+        copy_to=$(cat "$dir/$1.copied")
+        case $copy_to in
+        s3://*) { s3 DELETE "$1" && s3 DELETE "$1.sha256"; } >/dev/null || echo "etcd-snapshot: $1 is still under $copy_to" >&2 ;;
+        *) rm -f "$copy_to/$1" "$copy_to/$1.sha256" ;;
+        esac
+}
+
 forget() {
-        if [ -e "$dir/$1.copied" ] && [ -n "$copy_to" ]; then
-                case $copy_to in
-                s3://*) { s3 DELETE "$1" && s3 DELETE "$1.sha256"; } >/dev/null || echo "etcd-snapshot: $1 is still under $copy_to" >&2 ;;
-                *) rm -f "$copy_to/$1" "$copy_to/$1.sha256" ;;
-                esac
+        if [ -s "$dir/$1.copied" ]; then
+                (uncopy "$1") || :
         fi
         rm -f "$dir/$1" "$dir/$1.sha256" "$dir/$1.copied"
 }
