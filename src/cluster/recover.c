@@ -56,6 +56,16 @@ int recover_choose(struct restore *r, const struct etcd_view *v, bool force, str
         return 0;
 }
 
+const char *recover_until(const struct restore *r)
+{
+        char text[40];
+        struct tm tm;
+        if (!r->until)
+                return "how far its data goes is not known";
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&r->until, &tm));
+        return arena_printf(r->site->arena, "its data goes up to %s, %" PRId64 " s before this command", text, (int64_t)(r->begun - r->until));
+}
+
 /* ---- its data ---- */
 
 struct saving {
@@ -75,9 +85,7 @@ static void on_carried(struct carry *c, struct error *err)
         if (!err) {
                 step_changed(t->step, "%s: revision %" PRId64 ", %.1f MB, of %s: raft term %" PRIu64 ", index %" PRIu64 " committed and %" PRIu64 " applied",
                         s->path, s->revision, (double)s->size / 1e6, r->survivor->node->name, r->last.term, r->last.index, r->last.applied);
-                step_changed(t->step,
-                        "it wrote last at %s; what the lost members acknowledged without it after that is gone, and nothing is when it was in step until then",
-                        r->ended);
+                step_changed(t->step, "%s; what the lost members acknowledged without it after that is gone", recover_until(r));
         }
         if (r->survivor->link) { /* it is connected to once more, with the others */
                 link_free(r->survivor->link);
@@ -86,17 +94,17 @@ static void on_carried(struct carry *c, struct error *err)
         step_done(t->step, err);
 }
 
-/* Four lines: when it was written last, what etcdutl says of it, its digest, its size. */
+/* Four lines: Leases of the control plane, what etcdutl says of it, its digest, its size. */
 static bool read_saved(struct restore *r, const char *out)
 {
         struct snapshot *s = r->snapshot;
         struct arena *a = r->site->arena;
-        char *text = arena_strdup(a, out), *when = strsep(&text, "\n"), *status = strsep(&text, "\n"), *digest = strsep(&text, "\n"),
+        char *text = arena_strdup(a, out), *leases = strsep(&text, "\n"), *status = strsep(&text, "\n"), *digest = strsep(&text, "\n"),
              *size = strsep(&text, "\n");
         json_t *o = status ? etcd_json(status) : NULL;
         bool good = o && digest && strlen(digest) > 64 && size;
         if (good) {
-                r->ended = when;
+                r->until = (time_t)lease_newest(leases);
                 snprintf(s->digest, sizeof(s->digest), "%.64s", digest);
                 s->size = strtoll(size, NULL, 10);
                 s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
@@ -142,7 +150,6 @@ static const char save_script[] =
         "rm -rf \"$c\" \"$f\" \"$f.part\"; mkdir -p \"${f%/*}\"; "
         "need=$(($(du -sk \"$d/member\" | cut -f1) * 2 + 65536)); free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
         "if [ \"$free\" -lt \"$need\" ]; then echo \"$((free / 1024)) MB are free under $d and $((need / 1024)) MB are needed\" >&2; exit 75; fi; "
-        "TZ=UTC date -d \"@$(stat -c %Y \"$d/member/snap/db\")\" '+%Y-%m-%d %H:%M:%S UTC'; "
         "pid=; trap 'exit 1' HUP INT TERM; trap '[ -z \"$pid\" ] || kill $pid 2>/dev/null || :; wait; rm -rf \"$c\"; systemctl start --no-block etcd.service' "
         "EXIT; "
         "systemctl stop etcd.service; mkdir -p \"$c\"; cp -a \"$d/member\" \"$c/member\"; "
@@ -156,6 +163,7 @@ static const char save_script[] =
         "5s \"$@\"; }; "
         "n=0; until e --command-timeout 5s endpoint health >/dev/null 2>&1; do n=$((n + 1)); "
         "if [ $n -gt 300 ] || ! kill -0 $pid 2>/dev/null; then echo \"etcd does not start on a copy of its data\" >&2; exit 1; fi; sleep 1; done; "
+        "e --command-timeout 60s get /registry/leases/kube-system/ --prefix --print-value-only | head -c 24000 | od -An -v -tx1 | tr -d ' \\n'; echo; "
         "e --command-timeout 30m snapshot save \"$f\" >/dev/null; etcdutl snapshot status \"$f\" -w json; sha256sum \"$f\"; stat -c %s \"$f\"";
 
 void step_recover_save(struct step *s)

@@ -114,9 +114,8 @@ int etcd_recover_run(const struct options *o, struct error *err)
         if (e == 0)
                 e = recover(&j, &r, &s, err);
         if (e == 0 && !etcd_wants_json(o))
-                printf("etcd was rebuilt from %s, which wrote last at %s (raft index %" PRIu64
-                       "): what the lost members acknowledged without it after that is gone.\n",
-                        r.survivor->node->name, r.ended, r.last.index);
+                printf("etcd was rebuilt from %s (raft index %" PRIu64 "): %s.\nWhat the lost members acknowledged without it after that is gone.\n",
+                        r.survivor->node->name, r.last.index, recover_until(&r));
         if (e == 0)
                 say_restored(o, &j.site, &s);
         return e;
