@@ -61,7 +61,8 @@ void step_restore_room(struct step *s)
         char need[24];
         snprintf(need, sizeof(need), "%" PRId64, 3 * (n->restore->snapshot->size >> 10) + (192 << 10));
         script(s, "its room cannot be seen",
-                "for d in \"$1\" /var/lib/slipway/etcd; do while [ ! -d \"$d\" ]; do d=$(dirname \"$d\"); done; free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
+                "for d in \"$1\" /var/lib/slipway/etcd; do while [ ! -d \"$d\" ]; do d=$(dirname \"$d\"); done; free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 "
+                "}'); "
                 "if [ \"$free\" -lt \"$2\" ]; then echo \"$((free / 1024)) MB are free under $d and $(($2 / 1024)) MB are needed\" >&2; exit 75; fi; done",
                 (const char *const[]){ n->restore->site->cluster->etcd.data_dir, need, NULL }, NULL);
 }
