@@ -24,13 +24,12 @@ static void over(struct drill *d)
         step_done(s, NULL);
 }
 
-/* One object, and how many more there are; where that is not said, page after page. */
+/* Page after page: what the API says remains (remainingItemCount) is only about right. */
 static void on_page(const struct kube_reply *reply, void *arg)
 {
         struct drill_kind *k = arg;
         struct drill *d = k->drill;
-        const json_t *meta = json_object_get(reply->body, "metadata"), *more = json_object_get(meta, "remainingItemCount");
-        const char *next = json_string_value(json_object_get(meta, "continue"));
+        const char *next = json_string_value(json_object_get(json_object_get(reply->body, "metadata"), "continue"));
         if (reply->status == 404 && k->live < 0) /* served by the drill alone: an API that is off */
                 k->live = 0;
         if (reply->status != 200) {
@@ -39,8 +38,8 @@ static void on_page(const struct kube_reply *reply, void *arg)
                 over(d);
                 return;
         }
-        k->live = (k->live < 0 ? 0 : k->live) + (int64_t)json_array_size(json_object_get(reply->body, "items")) + json_integer_value(more);
-        if (!next || !*next || json_is_integer(more)) {
+        k->live = (k->live < 0 ? 0 : k->live) + (int64_t)json_array_size(json_object_get(reply->body, "items"));
+        if (!next || !*next) {
                 over(d);
                 return;
         }
@@ -59,7 +58,7 @@ static void on_ready(const struct kube_reply *reply, void *arg)
         }
         d->open = d->kind_count + 1;
         for (size_t i = 0; i < d->kind_count; i++)
-                kube_request(d->site->kube, "GET", drill_kind_path(&d->kinds[i], "limit=1"), NULL, NULL, ANSWER_MS, on_page, &d->kinds[i]);
+                kube_request(d->site->kube, "GET", drill_kind_path(&d->kinds[i], "limit=500"), NULL, NULL, ANSWER_MS, on_page, &d->kinds[i]);
         over(d);
 }
 

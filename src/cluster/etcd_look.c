@@ -25,7 +25,10 @@ static void on_status(struct member *m, json_t *answer, const char *trouble, voi
 {
         struct etcd_seen *n = arg;
         n->status = json_incref(answer);
-        n->answered = etcd_state(answer, &n->state);
+        struct etcd_state state;
+        n->answered = etcd_state(answer, &state);
+        if (n->answered)
+                n->state = state;
         if (!n->answered && !n->trouble)
                 n->trouble = xstrdup(trouble ? trouble : "etcdctl's answer cannot be read");
         answer_over(n);
@@ -54,17 +57,38 @@ static void ask_all(struct etcd_seen *n)
         etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
 }
 
-static void on_awake(struct link *l, int status, const char *out, const char *errors, void *arg) { ask_all(arg); }
+/* Three numbers of etcd's own measurements, which it also tells while it waits for a quorum: its log applied, its revision, its size. */
+static void on_awake(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct etcd_seen *n = arg;
+        uint64_t applied;
+        int64_t revision, size;
+        if (status == 0 && out && sscanf(out, "%" SCNu64 " %" SCNd64 " %" SCNd64, &applied, &revision, &size) == 3) {
+                n->waits = true;
+                n->state = (struct etcd_state){ .index = applied, .applied = applied, .revision = revision, .size = size };
+        }
+        ask_all(n);
+}
+
+/* One that was started without a quorum answers no question, so it is measured: twice, for it may still be reading its log. */
+static void wake(struct etcd_seen *n)
+{
+        const char *const argv[] = { "sh", "-c",
+                "systemctl is-active -q etcd.service || systemctl start --no-block etcd.service; was=; n=0; while [ $n -lt 15 ]; do n=$((n + 1)); "
+                "now=$(curl -s --max-time 3 \"$1\" | awk '$1 == \"etcd_server_proposals_applied_total\" { a = $2 } "
+                "$1 == \"etcd_debugging_mvcc_current_revision\" { r = $2 } $1 == \"etcd_mvcc_db_total_size_in_bytes\" { s = $2 } "
+                "END { if (a > 0) printf \"%d %d %d\", a, r, s }'); "
+                "if [ -n \"$now\" ] && [ \"$now\" = \"$was\" ]; then break; fi; was=$now; sleep 0.5; done; echo \"$now\"",
+                "wake", n->member->node->ip[0].family == 6 ? "http://[::1]:2381/metrics" : "http://127.0.0.1:2381/metrics", NULL };
+        link_run(n->member->link, argv, NULL, 4096, on_awake, n);
+}
 
 static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
 {
-        /* without a quorum etcd answers only after it has waited for one for five seconds */
-        static const char *const wake[] = { "sh", "-c", "systemctl is-active -q etcd.service || { systemctl start --no-block etcd.service && sleep 8; }",
-                NULL };
         struct etcd_seen *n = arg;
         n->reached = true;
         if (n->view->wake)
-                link_run(l, wake, NULL, 4096, on_awake, n);
+                wake(n);
         else
                 ask_all(n);
 }

@@ -14,7 +14,7 @@ static const struct etcd_seen *newest(const struct etcd_view *v)
         const struct etcd_seen *best = NULL;
         for (size_t i = 0; i < v->count; i++) {
                 const struct etcd_seen *n = &v->seen[i];
-                if (!n->answered || n->state.learner)
+                if ((!n->answered && !n->waits) || n->state.learner)
                         continue;
                 if (!best || n->state.index > best->state.index || (n->state.index == best->state.index && n->state.applied > best->state.applied))
                         best = n;

@@ -36,9 +36,7 @@ static void etcd(const struct cluster *c, struct problems *p)
         if (e->snapshots.src && !e->snapshots.keep && tree_get(e->snapshots.src, "copyTo"))
                 rule_error(p, c, "etcd.snapshots.copyTo", "keep at least 1", "no snapshot is taken: keep is 0");
         const char *to = e->snapshots.copy_to, *bucket = to && has_prefix(to, "s3://") ? to + 5 : NULL;
-        if (to && to[strcspn(to, " \t\n\"'$\\")])
-                rule_error(p, c, "etcd.snapshots.copyTo", "use a name without blanks, quotes, $ and \\", "%s cannot be handed to a program as it is", to);
-        else if (to && (bucket ? !*bucket || strchr("/?", *bucket) : to[0] != '/'))
+        if (to && (bucket ? !*bucket || strchr("/?", *bucket) : to[0] != '/'))
                 rule_error(p, c, "etcd.snapshots.copyTo", "use /DIRECTORY or s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION",
                         "%s is neither a directory of the nodes nor an S3 URL", to);
 }

@@ -138,7 +138,7 @@ def test_timer_and_copies_to_s3(store, objectstore):
         if secret:
             store.on(leader, f"umask 077; echo 'user = \"{secret}\"' >/etc/slipway/s3.curl")
         assert store.on(leader, "systemctl start slipway-etcd-snapshot.service", check=False).returncode != 0
-        assert words in store.on(leader, "journalctl -u slipway-etcd-snapshot.service -o cat | tail -3")
+        assert words in store.on(leader, "journalctl -u slipway-etcd-snapshot.service -o cat | tail -9")
     assert not objectstore.digests()
     for node in CONTROL:
         store.on(node, f"umask 077; echo 'user = \"{objectstore.key}\"' >/etc/slipway/s3.curl")
@@ -154,11 +154,11 @@ def test_timer_and_copies_to_s3(store, objectstore):
 def test_copies_to_a_directory(store, objectstore):
     """As if copyTo had been changed: the copies under the old name go when they are too old."""
     leader = store.leader()
-    run = "env $(grep -v COPY_TO /etc/slipway/etcd-snapshot.env) COPY_TO=/var/tmp/copies /opt/slipway/etcd-snapshot"
+    run = "(set -a; . /etc/slipway/etcd-snapshot.env; COPY_TO=/var/tmp/copies; /opt/slipway/etcd-snapshot)"
     assert "is it mounted?" in store.on(leader, run, check=False).stderr
     store.on(leader, "mkdir /var/tmp/copies")
     take_three(store, leader, run)
-    assert store.on(leader, f"cd /var/tmp/copies && sha256sum -c *.sha256 >/dev/null && ls -A") == store.on(leader, f"cd {OURS} && ls -A | grep -v copied")
+    assert store.on(leader, "cd /var/tmp/copies && sha256sum -c *.sha256 >/dev/null && ls -A") == store.on(leader, f"cd {OURS} && ls -A | grep -v copied")
     assert not objectstore.digests()
 
 
@@ -287,7 +287,7 @@ def test_lost_quorum(store):
     store.destroy("control-1", "control-3")
     until("the third sees it", lambda: not store.members()["quorum"])
     store.refused(7, "etcd has no quorum", "etcd", "snapshot")
-    store.on("control-2", "systemctl stop etcd")  # as a recovery leaves it that was cut off
+    store.on("control-2", "systemctl stop etcd")  # as after a boot, or as a recovery leaves it that was cut off: it answers no more
     said = store.slipway("etcd", "recover").stdout
     until_when = re.search(r"rebuilt from control-2 .raft index \d+.: its data goes up to (\S+ \S+) UTC, \d+ s before this command", said)
     assert until_when, said
