@@ -94,33 +94,18 @@ static void on_carried(struct carry *c, struct error *err)
         step_done(t->step, err);
 }
 
-/* Four lines: Leases of the control plane, what etcdutl says of it, its digest, its size. */
+/* Leases of the control plane in the first line, then as of any snapshot. */
 static bool read_saved(struct restore *r, const char *out)
 {
-        struct snapshot *s = r->snapshot;
-        struct arena *a = r->site->arena;
-        char *text = arena_strdup(a, out), *leases = strsep(&text, "\n"), *status = strsep(&text, "\n"), *digest = strsep(&text, "\n"),
-             *size = strsep(&text, "\n");
-        json_t *o = status ? etcd_json(status) : NULL;
-        bool good = o && digest && strlen(digest) > 64 && size;
-        if (good) {
-                r->until = (time_t)lease_newest(leases);
-                snprintf(s->digest, sizeof(s->digest), "%.64s", digest);
-                s->size = strtoll(size, NULL, 10);
-                s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
-                s->keys = (int64_t)etcd_number(json_object_get(o, "totalKey"));
-                s->node = r->survivor->node->name;
-        }
-        json_decref(o);
-        return good && s->size > 0 && sha256_valid(s->digest);
+        const char *rest = strchr(out, '\n');
+        r->until = (time_t)lease_newest(out);
+        return rest && snapshot_said(r->snapshot, rest + 1);
 }
 
 static void on_saved(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct saving *t = arg;
         struct restore *r = t->restore;
-        struct snapshot *s = r->snapshot;
-        struct error err CLEANUP(error_release) = { 0 };
         char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
         if (status == NO_ROOM)
                 step_fail(t->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room for a copy of its data: %s", line);
@@ -129,16 +114,8 @@ static void on_saved(struct link *l, int status, const char *out, const char *er
         else if (!read_saved(r, out ? out : ""))
                 step_fail(t->step, EPROTO, EXIT_STEP, UNTOUCHED, "what etcdutl said of its data cannot be read");
         else {
-                s->expected = s->size;
-                if (snapshot_room(s, &err) < 0) {
-                        step_done(t->step, &err);
-                        return;
-                }
-                t->carry = (struct carry){
-                        .step = t->step, .member = r->survivor, .remote = REMOTE, .local = s->path, .size = s->size, .fn = on_carried, .arg = t
-                };
-                memcpy(t->carry.digest, s->digest, sizeof(s->digest));
-                carry_here(&t->carry);
+                t->carry = (struct carry){ .step = t->step, .member = r->survivor, .remote = REMOTE, .fn = on_carried, .arg = t };
+                snapshot_bring(r->snapshot, &t->carry);
         }
 }
 
