@@ -3,6 +3,15 @@
 
 const char *operate_state(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
+bool operate_answer(const char *wanted)
+{
+        char line[256];
+        if (!fgets(line, sizeof(line), stdin))
+                return false;
+        line[strcspn(line, "\n")] = 0;
+        return streq(line, wanted);
+}
+
 /* A person at a terminal is asked. A script goes on, but takes no node away without --yes: a slip in the file must not. */
 static int approve(struct site *s, struct error *err)
 {
