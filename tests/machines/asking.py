@@ -59,9 +59,10 @@ def asked(m, name):
     return [(float(w), int(s), int(c)) for w, s, c in lines]
 
 
-def refused(answers):
-    """Those in which one did not believe the other: there must be none, whatever restarts."""
-    return [a for a in answers if a[1] == UNTRUSTED or a[2] in (401, 403)]
+def refused(answers, codes=(401, 403)):
+    """Those in which one did not believe the other: there must be none, whatever restarts. 403 is what an API server says that has not read its bindings yet: where
+    there is another, nobody is sent to it before it has."""
+    return [a for a in answers if a[1] == UNTRUSTED or a[2] in codes]
 
 
 def gap(answers):

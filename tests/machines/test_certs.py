@@ -213,7 +213,7 @@ def test_rotate_all_killed_and_gone_on_with(cluster, pods):
 
 
 def refused(m, name):
-    return asking.refused(asking.asked(m, name))
+    return asking.refused(asking.asked(m, name), codes=(401,))
 
 
 def stored(m, name):
