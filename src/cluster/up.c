@@ -3,6 +3,7 @@
  * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
  * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
  * at a time, all others at once. */
+#include "cluster/outsiders.h"
 #include "cluster/reset.h"
 #include "cluster/roll.h"
 #include "cluster/upgrade.h"
@@ -35,6 +36,9 @@ void up_steps(struct site *s)
         former_steps(s, observe);
         step_after(deprecated, observe);
         step_after(s->plan, deprecated);
+        struct step *people = run_step(r, "people", NULL, step_outsiders, s);
+        step_after(people, observe);
+        step_after(s->plan, people);
         step_after(s->artifacts, deprecated); /* nothing is fetched or built for a version that is refused */
 }
 
@@ -231,6 +235,11 @@ static void go(struct site *s)
         step_after(dns, objects);
         step_after(verify, dns);
         step_after(verify, q.last);
+        if (s->outsiders) {
+                struct step *out = run_step(r, "shut out", NULL, step_shut_out, s);
+                step_after(out, objects);
+                step_after(verify, out);
+        }
         if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
                 fabric_steps(s, objects, dns);
 }
