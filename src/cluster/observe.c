@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "cluster/etcd.h"
+#include "cluster/keep.h"
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
@@ -191,13 +192,15 @@ static void ask_etcd(struct observe *o)
 
 /* ---- the API ---- */
 
+static void on_kept(void *arg) { answered(arg); }
+
 static void on_version(const struct kube_reply *reply, void *arg)
 {
         struct observe *o = arg;
         const char *v = json_string_value(json_object_get(reply->body, "gitVersion"));
         if (v)
                 o->site->version = arena_strdup(o->site->arena, v + (*v == 'v'));
-        answered(o);
+        keep_look(o->site, on_kept, o);
 }
 
 static void on_nodes(const struct kube_reply *reply, void *arg)

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "cluster/etcd.h"
+#include "cluster/keep.h"
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
@@ -234,6 +235,7 @@ static void decide(struct site *s, struct member *m)
                 m->fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
         decide_etcd(s, m);
         m->before = member_version(m) ? arena_strdup(s->arena, member_version(m)) : NULL;
+        m->was_ready = m->object && node_ready(m->object);
         for (size_t i = 0; i < m->change_count; i++)
                 m->restarts |= plan_part(&m->changes[i]);
         m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);
@@ -257,6 +259,9 @@ bool plan_empty(const struct site *s)
 {
         for (size_t i = 0; i < s->count; i++)
                 if (s->members[i].fate != FATE_KEEP || s->members[i].joins || s->members[i].promotes)
+                        return false;
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                if (keep_differs(s, i))
                         return false;
         return s->gone_count == 0;
 }

@@ -165,7 +165,8 @@ static void on_node(const struct kube_reply *reply, void *arg)
         char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s/proxy/healthz", m->node->name);
         if (reply->error || !version || !streq(version + (*version == 'v'), m->site->cluster->kubernetes.text))
                 again(m, "the kubelet's new version");
-        else if (!node_ready(reply->body) && m->site->cluster->network.fabric.kind != FABRIC_NONE)
+        else if (!node_ready(reply->body) &&
+                 (m->was_ready || m->site->cluster->network.fabric.kind != FABRIC_NONE)) /* none: it may have one that is not ours */
                 again(m, "the node to be Ready");
         else
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_kubelet, m);
@@ -180,7 +181,7 @@ static void look_node(struct member *m)
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_node, m);
 }
 
-static const char *const control_pods[] = { "kube-apiserver", "kube-controller-manager", "kube-scheduler" };
+static const char *const control_pods[] = { "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler" }; /* etcd: where it is one */
 
 /* The digest that stands in the wanted manifest. */
 static bool wanted_digest(const struct member *m, const char *pod, char out[17])

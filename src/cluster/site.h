@@ -11,6 +11,9 @@
 struct site;
 struct etcd_peer;
 
+/* Parts of the cluster's own that are kept as pods; see keep.h. */
+enum keep_part { KEEP_PROXY, KEEP_DNS, KEEP_COUNT };
+
 /* What becomes of a node in a run. */
 enum fate {
         FATE_KEEP,    /* it is as wanted */
@@ -54,6 +57,7 @@ struct member { /* a node in a run */
         struct change *changes;
         size_t change_count;
         unsigned restarts;        /* enum part bits */
+        bool was_ready;           /* when the plan was made */
         bool drains;              /* its pods have to leave before it changes */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
@@ -92,13 +96,14 @@ struct site {
         size_t gone_count;
         struct etcd_peer *peers; /* etcd's members, by its own word */
         size_t peer_count;
-        bool live;                 /* etcd has a quorum: who comes now joins something that lives */
-        bool api_up;               /* the API answered when it was looked at */
-        json_t *nodes;             /* all Nodes it has then */
-        char *version;             /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
-        const char *snapshot_path; /* taken before an upgrade; NULL: none */
-        bool force;                /* go on in spite of what a look warns of */
-        bool allow_down;           /* an older version than the one that runs is meant */
+        bool live;                        /* etcd has a quorum: who comes now joins something that lives */
+        bool api_up;                      /* the API answered when it was looked at */
+        json_t *nodes;                    /* all Nodes it has then */
+        char *version;                    /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
+        const char *keep_now[KEEP_COUNT]; /* their images, as they are; NULL: unknown, or nobody asks */
+        const char *snapshot_path;        /* taken before an upgrade; NULL: none */
+        bool force;                       /* go on in spite of what a look warns of */
+        bool allow_down;                  /* an older version than the one that runs is meant */
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
@@ -113,7 +118,7 @@ struct site {
         size_t tunnel_count;
         char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer;
+        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer, *keep_timer;
         struct step *api;
         struct run run;
 };

@@ -3,6 +3,7 @@
  * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
  * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
  * at a time, all others at once. */
+#include "cluster/keep.h"
 #include "cluster/reset.h"
 #include "cluster/roll.h"
 #include "cluster/upgrade.h"
@@ -111,6 +112,20 @@ static void give_back(struct site *s, struct member *m)
         step_after(run_step(&s->run, "uncordon", m->node->name, step_uncordon, m), m->healthy ? m->healthy : m->apply);
 }
 
+/* What the cluster has as pods of its own comes after the control plane and before the workers. */
+static void keep_steps(struct site *s, struct queue *q)
+{
+        bool any = false;
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                any |= keep_differs(s, i);
+        if (!any)
+                return;
+        struct step *keep = run_step(&s->run, "images", NULL, step_keep, s);
+        step_after(keep, q->last);
+        step_after(keep, s->stage);
+        q->last = keep;
+}
+
 static void apply_steps(struct site *s, struct step *prepare, struct step *check, struct queue *q)
 {
         for (size_t i = 0; i < s->count; i++) {
@@ -128,6 +143,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
                 else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
                         q->last = change_steps(s, m, q->last);
         }
+        keep_steps(s, q);
         /* workers: those that are drained a few at a time, all after the control plane */
         size_t at_once = workers_at_once(s), n = 0;
         struct step **drained = arena_array(s->arena, struct step *, s->count + 1);
