@@ -110,7 +110,8 @@ struct site {
         /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
         int (*accepted)(struct site *s, struct error *err);
         void *accepted_arg;
-        bool only_plan; /* the run ends with it */
+        bool only_plan;  /* the run ends with it */
+        bool only_stage; /* the run ends when the nodes have got what an upgrade needs */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
         struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none when they are reached directly */

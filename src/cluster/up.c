@@ -237,6 +237,11 @@ void step_plan(struct step *step)
         struct site *s = step->arg;
         struct error err CLEANUP(error_release) = { 0 };
         int r = plan_make(s, &err);
+        if (r == 0 && s->only_stage) {
+                stage_steps(s, NULL);
+                step_done(step, NULL);
+                return;
+        }
         if (r == 0 && s->approve)
                 r = s->approve(s, &err);
         if (r == 0 && s->accepted)

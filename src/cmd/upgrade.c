@@ -74,6 +74,6 @@ int cmd_upgrade(const struct options *o, struct error *err)
         int r = upgrade_parse(o->args.v[0], &a, &to, err);
         if (r == 0)
                 r = upgrade_edit(&e, &to, false, &c, err);
-        struct up_call call = { .verb = "upgrade", .accepted = edit_accepted, .arg = &e, .force = o->force };
+        struct up_call call = { .verb = "upgrade", .accepted = edit_accepted, .arg = &e, .force = o->force, .only_stage = o->stage };
         return r < 0 ? r : cmd_up_cluster(o, &call, &a, c, err);
 }
