@@ -1,5 +1,6 @@
 /* Files of the user's that kube-apiserver reads: its audit policy and its encryption configuration, taken in as options of the Cluster and as its key. */
 #include "cluster/adopt_files.h"
+#include "pki/pki.h"
 
 static const char *text_of(const json_t *o, const char *key)
 {
