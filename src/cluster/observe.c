@@ -151,11 +151,27 @@ static void ask_health(struct observe *o)
         greeted(o);
 }
 
+/* A cluster that is being taken over has no etcdctl yet, and lives all the same: its API answers. Its members are kubeadm's, one beside each API server. */
+static void adopted_peers(struct site *s)
+{
+        s->peers = arena_array(s->arena, struct etcd_peer, s->count + 1);
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                char *url CLEANUP(free_p) = member_adopted(m) && member_has_etcd(m) ? etcd_peer_url(m->node) : NULL;
+                if (url)
+                        s->peers[s->peer_count++] =
+                                (struct etcd_peer){ .name = m->node->name, .peer = arena_strdup(s->arena, url), .client = arena_strdup(s->arena, url) };
+        }
+        s->live = s->peer_count > 0;
+}
+
 static void answered(struct observe *o)
 {
         struct site *s = o->site;
         if (--o->waiting)
                 return;
+        if (!s->live && s->api_up)
+                adopted_peers(s);
         gone_nodes(s);
         gone_peers(s);
         gone_machines(s);
@@ -215,12 +231,12 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         kube_request(o->site->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
 }
 
-/* Something of ours runs on a control-plane node. */
+/* Something of ours runs on a control-plane node, or what is being taken over. */
 static bool any_api(const struct site *s)
 {
         for (size_t i = 0; i < s->count; i++) {
                 const struct member *m = &s->members[i];
-                if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && json_object_get(m->said, "cluster"))
+                if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && (json_object_get(m->said, "cluster") || member_adopted(m)))
                         return true;
         }
         return false;

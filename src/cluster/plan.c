@@ -210,7 +210,7 @@ static bool needs_drain(const struct member *m)
                 return false;
         if (now && version_parse(now, &running) && version_compare(&running, &m->site->cluster->kubernetes) != 0)
                 return true;
-        for (size_t i = 0; i < m->change_count; i++)
+        for (size_t i = 0; i < m->change_count && !member_adopted(m); i++) /* the same version, from another place */
                 if (m->changes[i].kind == SPEC_ARTIFACT && m->changes[i].state == STATE_CHANGED && runs_pods(m->changes[i].name))
                         return true;
         return false;
