@@ -84,6 +84,18 @@ static void join_steps(struct site *s, struct member *m, struct queue *q)
         q->last = m->healthy;
 }
 
+/* Who may hold the virtual address, and is about to stop its API server, gives it away first. */
+static struct step *leave_steps(struct site *s, struct member *m, struct step *after)
+{
+        if (!s->cluster->api.vip || !(m->restarts & PART_API) || cluster_count(s->cluster, ROLE_CONTROL_PLANE) < 2)
+                return after;
+        struct step *leave = run_step(&s->run, "address", m->node->name, step_leave_address, m);
+        step_after(leave, after);
+        step_after(leave, s->stage);
+        step_after(leave, s->artifacts);
+        return leave;
+}
+
 /* Drained if need be, applied, looked at, and given back. Returns the last of them. */
 static struct step *change_steps(struct site *s, struct member *m, struct step *after)
 {
@@ -93,7 +105,8 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
                 step_after(cordon, after);
                 step_after(cordon, s->stage);
         }
-        step_after(m->apply, cordon ? cordon : after);
+        struct step *before = leave_steps(s, m, cordon ? cordon : after);
+        step_after(m->apply, before);
         step_after(m->healthy, m->apply);
         if (!cordon)
                 return m->healthy;

@@ -89,6 +89,10 @@ def test_clients_hardly_notice(cluster):
     for name, c in everyone.items():
         print(f"{name}: {len(c.ok)}, the longest gaps: {longest(c)}")
         c.stop()
+    for node in ("control-1", "control-2", "control-3"):  # when the address moved, in the clock of the gaps
+        log = cluster.on(node, "journalctl -u slipway-keepalived -o short-monotonic --no-pager | grep -iE 'entering|fault|stopp|start' | tail -n 20", check=False).stdout
+        print(f"{node} (first success at {writer.ok[0]:.0f}):", log, sep="\n")
+    print("troubles of the writer:", *writer.troubles, sep="\n  ")
     print(f"the upgrade took {took:.0f} s, {len(writer.acknowledged)} writes; fewest pods at once: {budget.least}; longest gaps: {gaps}")
     (cluster.dir / "upgrade.log").write_text(r.stderr)
     assert r.returncode == 0, r.stderr
