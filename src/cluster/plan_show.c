@@ -100,14 +100,14 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 return;
         }
         for (size_t i = 0; i < s->count + s->gone_count; i++) {
-                const struct member *m = i < s->count ? &s->members[i] : &s->gone[i - s->count];
+                const struct member *m = i < s->count ? &s->members[i] : s->gone[i - s->count];
                 width = strlen(m->node->name) > width ? strlen(m->node->name) : width;
         }
         str_addf(out, "plan for %s%s%s:\n", s->cluster->name, s->version ? ", now " : "", s->version ? s->version : "");
         for (size_t i = 0; i < s->count; i++)
                 member_text(&s->members[i], all, width, out);
         for (size_t i = 0; i < s->gone_count; i++)
-                member_text(&s->gone[i], all, width, out);
+                member_text(s->gone[i], all, width, out);
         for (size_t i = 0; i < KEEP_COUNT; i++)
                 if (keep_differs(s, i))
                         str_addf(out, "  the cluster's own %s: image %s instead of %s\n", keep_name(i), keep_wanted(s->cluster, i), s->keep_now[i]);
@@ -136,7 +136,7 @@ json_t *plan_json(const struct site *s)
         for (size_t i = 0; i < s->count; i++)
                 json_array_append_new(nodes, member_json(&s->members[i]));
         for (size_t i = 0; i < s->gone_count; i++)
-                json_array_append_new(nodes, member_json(&s->gone[i]));
+                json_array_append_new(nodes, member_json(s->gone[i]));
         json_t *images = json_array();
         for (size_t i = 0; i < KEEP_COUNT; i++)
                 if (keep_differs(s, i))

@@ -31,6 +31,15 @@ int restore_unfinished(const struct site *s, struct error *err)
         return o ? -err->code : 0;
 }
 
+bool restore_begun(const struct restore *r)
+{
+        json_t *o = marker_read(r->marker);
+        const char *digest = json_string_value(json_object_get(o, "sha256"));
+        bool same = digest && streq(digest, r->snapshot->digest);
+        json_decref(o);
+        return same;
+}
+
 /* The token of this restore: the one it was begun with, if it was begun with the same snapshot. */
 static int begin(struct restore *r, struct error *err)
 {

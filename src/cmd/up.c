@@ -66,7 +66,10 @@ static int after_up(const struct options *o, struct site *s, struct error *err)
         if (!wants_json(o) && s->only_stage)
                 printf("%s: what %s needs is on its nodes, and nothing of it is in use yet.\ngo on: slipway upgrade %s\n", s->cluster->name,
                         s->cluster->kubernetes.text, s->cluster->kubernetes.text);
-        else if (!wants_json(o))
+        if (s->only_stage)
+                return 0;
+        site_bear(s, false); /* who was to leave has left */
+        if (!wants_json(o))
                 say_use(s);
         return 0;
 }
