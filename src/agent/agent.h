@@ -219,6 +219,7 @@ bool images_have(const struct str *list, const char *name);
 void check_images(struct agent *a);
 void apply_images(struct agent *a, struct entry *e, size_t n);
 void image_remove(struct agent *a, const char *name);
+void images_stage(struct agent *a);
 
 /* unit.c */
 void check_units(struct agent *a);

@@ -291,6 +291,7 @@ int spec_apply(struct agent *a, int mode, struct error *err)
                 return r;
         }
         if (mode == 4) { /* the blobs came before this */
+                images_stage(a);
                 journal(a, "staged %.12s", a->digest);
                 done(a);
                 return 0;

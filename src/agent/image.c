@@ -182,6 +182,22 @@ void apply_images(struct agent *a, struct entry *e, size_t n)
         str_release(&now.list);
 }
 
+/* While the old version runs: so that nothing waits for it when the node is changed. What is on the record stays as it is until then. */
+void images_stage(struct agent *a)
+{
+        struct images now = { 0 };
+        size_t first = 0, n = 0;
+        while (first < a->count && a->entries[first].kind != SPEC_IMAGE)
+                first++;
+        while (first + n < a->count && a->entries[first + n].kind == SPEC_IMAGE)
+                n++;
+        if (n && agent_whole(a) && runtime_runs()) {
+                images_look(a, &now);
+                import_all(a, &now, &a->entries[first], n);
+        }
+        str_release(&now.list);
+}
+
 void image_remove(struct agent *a, const char *name)
 {
         struct error err CLEANUP(error_release) = { 0 };

@@ -80,3 +80,19 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
         }
         return false;
 }
+
+/* Where the tag begins, and the version it says: "v1.14.6", "3.6.16-0". */
+static const char *image_version(const char *image, struct version *out)
+{
+        const char *slash = strrchr(image, '/'), *tag = strchr(slash ? slash : image, ':');
+        char *text CLEANUP(free_p) = tag && !strchr(image, '@') ? xstrndup(tag + 1, strcspn(tag + 1, "-")) : NULL;
+        return text && version_parse(text, out) ? tag + 1 : NULL;
+}
+
+const char *image_follow(struct arena *a, const char *image, const char *wanted, bool down)
+{
+        struct version is, want;
+        const char *tag = image_version(image, &is), *new = image_version(wanted, &want);
+        int order = tag && new ? version_compare(&want, &is) : 0;
+        return order > 0 || (down && order < 0) ? arena_printf(a, "%.*s%s", (int)(tag - image), image, new) : image;
+}

@@ -64,4 +64,8 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
 const char *catalogue_minors(void);
 const char *catalogue_newest(void); /* "1.36.3" */
 
+/* The image with the tag of `wanted`, another image of the same program: in the arena, or `image` itself when its tag says no version, is as new already (`down`:
+ * is the same) or a digest pins it. */
+const char *image_follow(struct arena *a, const char *image, const char *wanted, bool down);
+
 #endif

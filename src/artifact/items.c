@@ -58,8 +58,9 @@ static const unsigned image_needs[IMG_COUNT] = {
 };
 
 /* Everything that some node is or has. */
-static unsigned cluster_has(const struct cluster *c)
+static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat)
 {
+        const char *etcd = c->etcd.image, *dns = c->network.dns_image;
         unsigned has = 0;
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *p = &c->pools.v[i];
@@ -72,9 +73,9 @@ static unsigned cluster_has(const struct cluster *c)
                 has |= ON_ETCD;
         if (c->runtime.managed)
                 has |= WITH_RUNTIME | (c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD) | (c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC);
-        has |= c->etcd.run == ETCD_RUN_SERVICE ? WITH_ETCD_SERVICE : c->etcd.image ? 0 : WITH_ETCD_POD;
+        has |= c->etcd.run == ETCD_RUN_SERVICE ? WITH_ETCD_SERVICE : etcd && !streq(etcd, cat->images[IMG_ETCD].name) ? 0 : WITH_ETCD_POD;
         has |= c->api.local_balancer ? WITH_BALANCER : 0;
-        has |= c->network.manage_dns ? WITH_DNS : 0;
+        has |= c->network.manage_dns || (dns && streq(dns, cat->images[IMG_COREDNS].name)) ? WITH_DNS : 0;
         has |= c->network.fabric.kind == FABRIC_FLANNEL ? WITH_FLANNEL : 0;
         has |= c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE ? WITH_KUBE_PROXY : 0;
         has |= c->api.vip ? WITH_VIP : 0;
@@ -89,7 +90,7 @@ struct item *fetch_items(const struct cluster *c, struct arena *a, size_t *count
                 return NULL;
         }
         struct item *items = xcalloc(ART_COUNT + IMG_COUNT, sizeof(*items));
-        unsigned has = cluster_has(c);
+        unsigned has = cluster_has(c, &cat);
         size_t n = 0;
         for (size_t i = 0; i < ART_COUNT; i++)
                 if ((artifact_needs[i] & ~has) == 0)

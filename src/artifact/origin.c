@@ -96,7 +96,9 @@ bool image_words(const char *reference, char **name, char **version)
         if (!colon || colon == last || !colon[1] || strchr(last, '@'))
                 return false;
         *name = xstrndup(last, (size_t)(colon - last));
-        *version = xstrdup(colon[1] == 'v' ? colon + 2 : colon + 1);
+        const char *tag = colon[1] == 'v' ? colon + 2 : colon + 1, *dash = strrchr(tag, '-');
+        bool again = dash && dash[1] && !dash[1 + strspn(dash + 1, "0123456789")]; /* etcd:3.6.16-0: how often that version was packed */
+        *version = xstrndup(tag, again ? (size_t)(dash - tag) : strlen(tag));
         return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cluster/adopt_files.h"
 #include "kube/kube.h"
+#include "kube/wait.h"
 #include "node/context.h"
 
 #define FILE_MAX ((size_t)1 << 20)
@@ -33,19 +34,41 @@ struct reading {
         struct link *link;
         size_t left;
         struct error err;
+        bool more; /* the files that flags name are being read */
         struct one {
                 struct reading *reading;
-                enum adopt_file file;
-        } one[AT_FILE_COUNT];
+                const char **to;
+        } one[AT_FILE_COUNT + EXTRA_COUNT];
 };
+
+static void on_file(struct link *l, int status, const char *out, const char *errors, void *arg);
+
+static void read_one(struct reading *r, struct one *o, const char *path, const char **to)
+{
+        *o = (struct one){ r, to };
+        r->left++;
+        link_run(r->link, (const char *const[]){ "cat", "--", path, NULL }, NULL, FILE_MAX, on_file, o);
+}
+
+static void read_more(struct reading *r)
+{
+        const char *paths[EXTRA_COUNT];
+        r->more = true;
+        adopt_extra_paths(r->adopt, paths);
+        for (size_t i = 0; i < EXTRA_COUNT; i++)
+                if (paths[i])
+                        read_one(r, &r->one[AT_FILE_COUNT + i], paths[i], &r->adopt->extra[i]);
+}
 
 static void on_file(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct one *o = arg;
         struct reading *r = o->reading;
         if (status == 0 && out)
-                r->adopt->files[o->file] = arena_strdup(r->adopt->arena, out);
-        if (--r->left == 0)
+                *o->to = arena_strdup(r->adopt->arena, out);
+        if (--r->left == 0 && !r->more)
+                read_more(r);
+        if (r->left == 0)
                 link_close(l);
 }
 
@@ -53,11 +76,9 @@ static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *
 {
         struct reading *r = arg;
         r->adopt->cgroup = (int)json_integer_value(json_object_get(facts, "cgroup"));
-        r->left = AT_FILE_COUNT;
-        for (int i = 0; i < AT_FILE_COUNT; i++) {
-                r->one[i] = (struct one){ r, (enum adopt_file)i };
-                link_run(l, (const char *const[]){ "cat", "--", files[i].path, NULL }, NULL, FILE_MAX, on_file, &r->one[i]);
-        }
+        r->link = l;
+        for (int i = 0; i < AT_FILE_COUNT; i++)
+                read_one(r, &r->one[i], files[i].path, &r->adopt->files[i]);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -89,7 +110,11 @@ static int read_files(struct adopt *a, struct error *err)
         for (int i = 0; i < AT_FILE_COUNT; i++)
                 if (files[i].needed && (!a->files[i] || !*a->files[i])) {
                         error_set(err, ENOENT, EXIT_PREFLIGHT, "%s has no %s", a->target.host, files[i].path);
-                        return error_hint(err, i == AT_ETCD ? "an etcd that is not a static pod of kubeadm's cannot be taken over yet"
+                        return error_hint(err, i == AT_ETCD ? "etcd that is not kubeadm's static pod there cannot be taken over: move its data into one first "
+                                                              "(kubeadm init phase etcd local "
+                                                              "on each control-plane host, with a snapshot restored into /var/lib/etcd), or restore a snapshot "
+                                                              "of it into a cluster "
+                                                              "of slipway's: slipway etcd restore"
                                                : has_suffix(files[i].path, ".key")
                                                        ? "an authority whose key is kept elsewhere cannot be taken over: put the key there while adopting"
                                                        : "name a control-plane host of a cluster that kubeadm made");
@@ -170,10 +195,44 @@ static int open_api(struct adopt *a, struct kube **out, struct error *err)
 
 #define SYSTEM "/api/v1/namespaces/kube-system/configmaps/"
 
+#define APPS "/apis/apps/v1/namespaces/kube-system/"
+
+static char *copy(const char *text) { return text ? xstrdup(text) : NULL; }
+
+static void ask_proxy(struct adopt *a, struct kube *k)
+{
+        struct error none CLEANUP(error_release) = { 0 };
+        json_t *set = NULL, *map = NULL;
+        if (kube_get(k, APPS "daemonsets/kube-proxy", &set, &none) < 0)
+                return;
+        a->proxy_image = copy(workload_image(set, "kube-proxy"));
+        a->proxy_mode = xstrdup("iptables");
+        if (kube_get(k, SYSTEM "kube-proxy", &map, &none) == 0) {
+                const char *text = json_string_value(json_object_get(json_object_get(map, "data"), "config.conf"));
+                json_t *conf = text ? adopt_yaml(a, "kube-proxy", text, &none) : NULL;
+                const char *mode = json_string_value(json_object_get(conf, "mode"));
+                if (mode && *mode) {
+                        free(a->proxy_mode);
+                        a->proxy_mode = xstrdup(mode);
+                }
+                json_decref(conf);
+        }
+        json_decref(map);
+        json_decref(set);
+}
+
+static void ask_dns(struct adopt *a, struct kube *k)
+{
+        struct error none CLEANUP(error_release) = { 0 };
+        json_t *deployment = NULL;
+        if (kube_get(k, APPS "deployments/coredns", &deployment, &none) == 0)
+                a->dns_image = copy(workload_image(deployment, "coredns"));
+        json_decref(deployment);
+}
+
 static int ask(struct adopt *a, struct kube *k, struct error *err)
 {
         json_t *map = NULL, *version = NULL;
-        struct error none CLEANUP(error_release) = { 0 };
         int r = kube_get(k, SYSTEM "kubeadm-config", &map, err);
         if (r < 0)
                 return error_hint(err, "only clusters that kubeadm made can be taken over");
@@ -187,19 +246,8 @@ static int ask(struct adopt *a, struct kube *k, struct error *err)
         const char *v = json_string_value(json_object_get(version, "gitVersion"));
         a->version = xstrndup(v && *v == 'v' ? v + 1 : "", v ? strcspn(v + 1, "+-") : 0);
         json_decref(version);
-        if (kube_get(k, "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy", &map, &none) < 0)
-                return 0;
-        json_decref(map);
-        error_release(&none);
-        if (kube_get(k, SYSTEM "kube-proxy", &map, &none) == 0) {
-                text = json_string_value(json_object_get(json_object_get(map, "data"), "config.conf"));
-                json_t *conf = text ? adopt_yaml(a, "kube-proxy", text, &none) : NULL;
-                const char *mode = json_string_value(json_object_get(conf, "mode"));
-                a->proxy_mode = xstrdup(mode && *mode ? mode : "iptables");
-                json_decref(conf);
-                json_decref(map);
-        } else
-                a->proxy_mode = xstrdup("iptables");
+        ask_proxy(a, k);
+        ask_dns(a, k);
         return 0;
 }
 
@@ -237,7 +285,7 @@ int adopt_read(struct adopt *a, struct error *err)
 
 int adopt_given(struct adopt *a, struct identity_given *out, struct error *err)
 {
-        *out = (struct identity_given){ .sa_key = a->files[AT_SA_KEY] };
+        *out = (struct identity_given){ .sa_key = a->files[AT_SA_KEY], .encryption_key = a->key, .encryption_key_name = a->key_name };
         static const enum adopt_file crt[CA_COUNT] = { AT_CA_CRT, AT_ETCD_CA_CRT, AT_FRONT_CA_CRT },
                                      key[CA_COUNT] = { AT_CA_KEY, AT_ETCD_CA_KEY, AT_FRONT_CA_KEY };
         for (int i = 0; i < CA_COUNT; i++) {
@@ -252,8 +300,14 @@ void adopt_release(struct adopt *a)
         for (int i = 0; a->files && i < AT_FILE_COUNT; i++)
                 if (a->files[i] && files[i].secret)
                         wipe((char *)(uintptr_t)a->files[i], strlen(a->files[i]));
+        if (a->extra[EXTRA_ENCRYPTION])
+                wipe((char *)(uintptr_t)a->extra[EXTRA_ENCRYPTION], strlen(a->extra[EXTRA_ENCRYPTION]));
+        if (a->key)
+                wipe((char *)(uintptr_t)a->key, strlen(a->key));
         json_decref(a->config);
         json_decref(a->nodes);
         free(a->version);
         free(a->proxy_mode);
+        free(a->proxy_image);
+        free(a->dns_image);
 }

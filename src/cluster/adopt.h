@@ -5,17 +5,24 @@
 #include "deliver/link.h"
 #include "pki/identity.h"
 
+/* Files that flags of kube-apiserver name. */
+enum adopt_extra { EXTRA_AUDIT, EXTRA_ENCRYPTION, EXTRA_COUNT };
+#define ADOPT_POLICY "audit-policy.yaml" /* beside cluster.yaml */
+
 struct adopt {
         struct arena *arena;
         struct event_base *base;
         struct link_target target;
-        const char **files;   /* texts, as adopt_paths; NULL: not there */
-        int cgroup;           /* version, on that host */
-        json_t *config;       /* kubeadm's ClusterConfiguration */
-        json_t *nodes;        /* the API's list */
-        char *version;        /* the API server's, "1.36.3" */
-        const char *endpoint; /* host:port, where kubeconfigs point */
-        char *proxy_mode;     /* of kube-proxy's DaemonSet; NULL: there is none */
+        const char *extra[EXTRA_COUNT]; /* texts; NULL: none */
+        const char *key, *key_name;     /* of the encryption configuration, once adopt_write has read it; NULL: none */
+        const char **files;             /* texts, as adopt_paths; NULL: not there */
+        int cgroup;                     /* version, on that host */
+        json_t *config;                 /* kubeadm's ClusterConfiguration */
+        json_t *nodes;                  /* the API's list */
+        char *version;                  /* the API server's, "1.36.3" */
+        const char *endpoint;           /* host:port, where kubeconfigs point */
+        char *proxy_mode;               /* of kube-proxy's DaemonSet; NULL: there is none */
+        char *proxy_image, *dns_image;  /* NULL: there is none */
 };
 
 /* Reads the host's files over ssh, then asks the API. Refuses what cannot be kept as it is, with a sentence each. */

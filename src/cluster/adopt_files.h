@@ -26,4 +26,14 @@ json_t *adopt_yaml(struct adopt *a, const char *what, const char *text, struct e
 json_t *adopt_flags(const json_t *pod);
 const char *adopt_flag(const json_t *flags, const char *name); /* NULL: not set */
 
+/* Where a path inside the pod is on its host, or NULL. */
+const char *adopt_host_path(struct adopt *a, const json_t *pod, const char *path);
+/* The volume is there for a file that is taken in. */
+bool adopt_knows_volume(const json_t *flags, const json_t *pod, const char *volume);
+/* Which further files of the host are to be read; NULL: none. */
+void adopt_extra_paths(struct adopt *a, const char *out[EXTRA_COUNT]);
+/* Into spec.audit and spec.encryption; the key into the adopt. */
+int adopt_audit(struct adopt *a, const json_t *pod, const json_t *flags, json_t *spec, struct error *err);
+int adopt_encryption(struct adopt *a, const json_t *flags, json_t *spec, struct error *err);
+
 #endif

@@ -5,7 +5,8 @@
 
 /* Flags that the rendering sets itself from the rest of the file, to the same end: not repeated. */
 static const char known_apiserver[] =
-        " advertise-address allow-privileged authorization-mode client-ca-file enable-bootstrap-token-auth etcd-cafile etcd-certfile etcd-keyfile etcd-servers "
+        " advertise-address allow-privileged audit-log-maxage audit-log-maxbackup audit-log-maxsize audit-log-path audit-policy-file authorization-mode "
+        "client-ca-file enable-bootstrap-token-auth encryption-provider-config etcd-cafile etcd-certfile etcd-keyfile etcd-servers "
         "kubelet-client-certificate kubelet-client-key kubelet-preferred-address-types proxy-client-cert-file proxy-client-key-file "
         "requestheader-allowed-names "
         "requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers requestheader-username-headers secure-port "
@@ -46,18 +47,21 @@ static const char *text_of(const json_t *o, const char *key)
 }
 
 /* A pod that mounts something of the user's reads a file there that we would not give it. */
-static int check_volumes(const struct found *c, const json_t *pod, struct error *err)
+static int check_volumes(const struct found *c, const json_t *pod, const json_t *flags, struct error *err)
 {
         const json_t *v;
         size_t i;
         json_array_foreach(json_object_get(json_object_get(pod, "spec"), "volumes"), i, v)
         {
-                if (is_known(known_volumes, text_of(v, "name")))
+                if (is_known(known_volumes, text_of(v, "name")) || adopt_knows_volume(flags, pod, text_of(v, "name")))
                         continue;
                 error_set(err, ENOTSUP, EXIT_PREFLIGHT, "%s mounts %s (%s), which slipway cannot keep", c->name, text_of(v, "name"),
                         text_of(json_object_get(v, "hostPath"), "path"));
-                return error_hint(
-                        err, "take it out with kubeadm first, and say what it was for in cluster.yaml afterwards (audit, encryption, auth.oidc, admission)");
+                return error_hint(err,
+                        "take the flag that reads it and its entry of extraVolumes out of kubeadm-config, run 'kubeadm init phase control-plane all' there, "
+                        "adopt, "
+                        "and say in cluster.yaml what it was for (admission.configFile, auth.oidc, components.%s.flags)",
+                        c->field);
         }
         return 0;
 }
@@ -132,7 +136,11 @@ static int add_component(struct adopt *a, const struct found *c, json_t *spec, j
 {
         json_t *pod = adopt_yaml(a, c->name, a->files[c->file], err), *flags = adopt_flags(pod), *own = json_object(), *v;
         const char *key;
-        int r = !pod ? -err->code : check_volumes(c, pod, err);
+        int r = !pod ? -err->code : check_volumes(c, pod, flags, err);
+        if (r == 0 && c->file == AT_APISERVER)
+                r = adopt_audit(a, pod, flags, spec, err);
+        if (r == 0 && c->file == AT_APISERVER)
+                r = adopt_encryption(a, flags, spec, err);
         json_object_foreach(flags, key, v)
         {
                 const char *value = json_string_value(v);
@@ -253,6 +261,10 @@ static void add_network(struct adopt *a, json_t *spec, const json_t *manager)
         json_object_set_new(o, "proxyMode", json_string(a->proxy_mode ? a->proxy_mode : "none"));
         if (a->proxy_mode)
                 json_object_set_new(o, "proxyRun", json_string("daemonset"));
+        if (a->proxy_image)
+                json_object_set_new(o, "proxyImage", json_string(a->proxy_image));
+        if (a->dns_image)
+                json_object_set_new(o, "dnsImage", json_string(a->dns_image));
         json_object_set_new(spec, "network", o);
 }
 

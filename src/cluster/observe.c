@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "cluster/etcd.h"
+#include "cluster/keep.h"
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
@@ -162,11 +163,27 @@ static void ask_health(struct observe *o)
         greeted(o);
 }
 
+/* A cluster that is being taken over has no etcdctl yet, and lives all the same: its API answers. Its members are kubeadm's, one beside each API server. */
+static void adopted_peers(struct site *s)
+{
+        s->peers = arena_array(s->arena, struct etcd_peer, s->count + 1);
+        for (size_t i = 0; i < s->count; i++) {
+                const struct member *m = &s->members[i];
+                char *url CLEANUP(free_p) = member_adopted(m) && member_has_etcd(m) ? etcd_peer_url(m->node) : NULL;
+                if (url)
+                        s->peers[s->peer_count++] =
+                                (struct etcd_peer){ .name = m->node->name, .peer = arena_strdup(s->arena, url), .client = arena_strdup(s->arena, url) };
+        }
+        s->live = s->peer_count > 0;
+}
+
 static void answered(struct observe *o)
 {
         struct site *s = o->site;
         if (--o->waiting)
                 return;
+        if (!s->live && s->api_up)
+                adopted_peers(s);
         gone_nodes(s);
         gone_peers(s);
         gone_machines(s);
@@ -205,21 +222,23 @@ static void ask_etcd(struct observe *o)
 
 /* ---- the API ---- */
 
+static void on_kept(void *arg) { answered(arg); }
+
 static void on_version(const struct kube_reply *reply, void *arg)
 {
         struct observe *o = arg;
         const char *v = json_string_value(json_object_get(reply->body, "gitVersion"));
         if (v)
                 o->site->version = arena_strdup(o->site->arena, v + (*v == 'v'));
-        answered(o);
+        keep_look(o->site, on_kept, o);
 }
 
-/* Something of ours runs on a control-plane node. */
+/* Something of ours runs on a control-plane node, or what is being taken over. */
 static bool any_api(const struct member *members, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 const struct member *m = &members[i];
-                if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && json_object_get(m->said, "cluster"))
+                if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && (json_object_get(m->said, "cluster") || member_adopted(m)))
                         return true;
         }
         return false;

@@ -1,4 +1,5 @@
 #include "cluster/etcd.h"
+#include "cluster/keep.h"
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
@@ -213,7 +214,7 @@ static bool needs_drain(const struct member *m)
                 return false;
         if (now && version_parse(now, &running) && version_compare(&running, &m->site->cluster->kubernetes) != 0)
                 return true;
-        for (size_t i = 0; i < m->change_count; i++)
+        for (size_t i = 0; i < m->change_count && !member_adopted(m); i++) /* the same version, from another place */
                 if (m->changes[i].kind == SPEC_ARTIFACT && m->changes[i].state == STATE_CHANGED && runs_pods(m->changes[i].name))
                         return true;
         return false;
@@ -238,6 +239,7 @@ static void decide(struct site *s, struct member *m)
                 m->fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
         decide_etcd(s, m);
         m->before = member_version(m) ? arena_strdup(s->arena, member_version(m)) : NULL;
+        m->was_ready = m->object && node_ready(m->object);
         for (size_t i = 0; i < m->change_count; i++)
                 m->restarts |= plan_part(&m->changes[i]);
         m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);
@@ -261,6 +263,9 @@ bool plan_empty(const struct site *s)
 {
         for (size_t i = 0; i < s->count; i++)
                 if (s->members[i].fate != FATE_KEEP || s->members[i].joins || s->members[i].promotes)
+                        return false;
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                if (keep_differs(s, i))
                         return false;
         return s->gone_count == 0 && !s->outsiders;
 }

@@ -1,4 +1,5 @@
 /* The plan for people and for programs: the same facts. */
+#include "cluster/keep.h"
 #include "cluster/outsiders.h"
 #include "cluster/plan.h"
 
@@ -108,6 +109,9 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 member_text(&s->members[i], all, width, out);
         for (size_t i = 0; i < s->gone_count; i++)
                 member_text(s->gone[i], all, width, out);
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                if (keep_differs(s, i))
+                        str_addf(out, "  the cluster's own %s: image %s instead of %s\n", keep_name(i), keep_wanted(s->cluster, i), s->keep_now[i]);
         outsiders_text(s, out);
         if (same)
                 str_addf(out, "  %zu node%s as the file says\n", same, same == 1 ? " is" : "s are");
@@ -135,6 +139,11 @@ json_t *plan_json(const struct site *s)
                 json_array_append_new(nodes, member_json(&s->members[i]));
         for (size_t i = 0; i < s->gone_count; i++)
                 json_array_append_new(nodes, member_json(s->gone[i]));
-        return json_pack("{s:s, s:s, s:s?, s:b, s:b, s:o, s:o}", "cluster", s->cluster->name, "kubernetes", s->cluster->kubernetes.text, "running", s->version,
-                "changes", (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes, "shutOut", outsiders_json(s));
+        json_t *images = json_array();
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                if (keep_differs(s, i))
+                        json_array_append_new(
+                                images, json_pack("{s:s, s:s, s:s}", "of", keep_name(i), "now", s->keep_now[i], "wanted", keep_wanted(s->cluster, i)));
+        return json_pack("{s:s, s:s, s:s?, s:b, s:b, s:o, s:o, s:o}", "cluster", s->cluster->name, "kubernetes", s->cluster->kubernetes.text, "running",
+                s->version, "changes", (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes, "images", images, "shutOut", outsiders_json(s));
 }

@@ -27,6 +27,7 @@ struct restore_node {
 struct restore {
         struct site *site;
         struct snapshot *snapshot;
+        bool live;               /* the nodes are whole: before all is stopped they get what is new, and nothing of it is put in its place */
         struct member *survivor; /* recover: who has the newest data; NULL: the snapshot is here already */
         struct etcd_state last;  /* of the survivor; its texts are not used */
         time_t until;            /* the survivor's data goes up to then, to a few seconds; 0: unknown */

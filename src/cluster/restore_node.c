@@ -91,7 +91,7 @@ void step_restore_place(struct step *s)
         else if (streq(m->wanted, m->applied) && !json_array_size(m->drift))
                 step_kept(s);
         else
-                apply(s, 1);
+                apply(s, n->restore->live ? 4 : 1);
 }
 
 void step_restore_start(struct step *s) { apply(s, 0); }
@@ -113,7 +113,7 @@ void step_restore_send(struct step *s)
 void step_restore_stop(struct step *s)
 {
         struct restore_node *n = s->arg;
-        bool control = n->member->node->pool->roles & ROLE_CONTROL_PLANE;
+        bool control = n->member->node->pool->roles & ROLE_CONTROL_PLANE, pod = n->restore->site->cluster->etcd.run == ETCD_RUN_STATIC_POD;
         step_doing(s, -1, "stopping %s", control ? "the control plane and etcd" : "etcd");
         /* Without the kubelet nobody starts the static pods again. The API server goes before etcd, so that nothing is written that will be lost. */
         script(s, "it could not be stopped",
@@ -122,8 +122,14 @@ void step_restore_stop(struct step *s)
                       "for i in 1 2 3; do ids=$(crictl ps -q --name '^kube-(apiserver|controller-manager|scheduler)$'); [ -n \"$ids\" ] || break; "
                       "crictl stop -t 5 $ids >/dev/null 2>&1 || sleep 1; done; "
                       "ids=$(crictl ps -q --name '^kube-apiserver$'); if [ -n \"$ids\" ]; then echo 'the API server does not stop' >&2; exit 1; fi; fi; fi; "
-                      "if [ \"$2\" = yes ]; then systemctl stop etcd.service; fi",
-                (const char *const[]){ control ? "yes" : "no", n->part ? "yes" : "no", NULL }, NULL);
+                      "if [ \"$2\" = yes ]; then systemctl stop etcd.service; fi; "
+                      "if [ \"$2\" = pod ]; then ids=$(crictl ps -q --name '^etcd$'); [ -z \"$ids\" ] || crictl stop -t 10 $ids >/dev/null; fi",
+                (const char *const[]){ control ? "yes" : "no",
+                        !n->part ? "no"
+                        : pod    ? "pod"
+                                 : "yes",
+                        NULL },
+                NULL);
 }
 
 /* ---- the data ---- */

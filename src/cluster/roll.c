@@ -123,6 +123,30 @@ void step_uncordon(struct step *s)
                 step_kept(s);
 }
 
+/* ---- the virtual address ---- */
+
+static void on_address(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct step *s = arg;
+        if (status == 0 && out && strstr(out, "left"))
+                step_changed(s, "gave the virtual address to another node");
+        else if (status == 0) {
+                step_kept(s);
+                return;
+        }
+        step_done(s, NULL); /* keepalived sees by itself that the API server goes, only later */
+}
+
+/* keepalived that ends in good order says so, and the next takes over at once. The agent starts it again, and it does not ask for the address back. */
+void step_leave_address(struct step *s)
+{
+        struct member *m = s->arg;
+        static const char script[] = "if [ -n \"$(ip -o address show to \"$1\")\" ] && systemctl stop slipway-keepalived.service; then sleep 1; echo left; fi";
+        const char *const argv[] = { "sh", "-c", script, "address", m->site->cluster->api.vip, NULL };
+        if (!member_cut(m, s))
+                link_run(m->link, argv, NULL, 1 << 12, on_address, s);
+}
+
 /* ---- health: a chain of looks, from the beginning again until all are good ---- */
 
 static void look(struct member *m);
@@ -167,7 +191,8 @@ static void on_node(const struct kube_reply *reply, void *arg)
                 again(m, "the kubelet's new version");
         else if (!member_is(m, reply->body))
                 again(m, "the kubelet to register");
-        else if (!node_ready(reply->body) && m->site->cluster->network.fabric.kind != FABRIC_NONE)
+        else if (!node_ready(reply->body) &&
+                 (m->was_ready || m->site->cluster->network.fabric.kind != FABRIC_NONE)) /* none: it may have one that is not ours */
                 again(m, "the node to be Ready");
         else
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_kubelet, m);
@@ -182,7 +207,7 @@ static void look_node(struct member *m)
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_node, m);
 }
 
-static const char *const control_pods[] = { "kube-apiserver", "kube-controller-manager", "kube-scheduler" };
+static const char *const control_pods[] = { "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler" }; /* etcd: where it is one */
 
 /* The digest that stands in the wanted manifest. */
 static bool wanted_digest(const struct member *m, const char *pod, char out[17])

@@ -5,7 +5,9 @@
 #include "cluster/plan.h"
 
 /* Steps; arg: member. */
-void step_cordon(struct step *s);  /* no new pods, then none: kept when the API is not there */
+void step_cordon(struct step *s); /* no new pods, then none: kept when the API is not there */
+/* The virtual address goes to another node before this one's API server stops: kept when it is not here. */
+void step_leave_address(struct step *s);
 void step_healthy(struct step *s); /* what was restarted runs again, as it is wanted now */
 void step_uncordon(struct step *s);
 void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */

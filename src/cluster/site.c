@@ -152,6 +152,8 @@ void site_release(struct site *s)
         if (s->verify_timer)
                 event_free(s->verify_timer);
         json_decref(s->nodes);
+        if (s->keep_timer)
+                event_free(s->keep_timer);
         if (s->fabric_timer)
                 event_free(s->fabric_timer);
         run_release(&s->run);

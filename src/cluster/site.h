@@ -12,6 +12,9 @@ struct site;
 struct etcd_peer;
 struct outsiders;
 
+/* Parts of the cluster's own that are kept as pods; see keep.h. */
+enum keep_part { KEEP_PROXY, KEEP_DNS, KEEP_COUNT };
+
 /* What becomes of a node in a run. */
 enum fate {
         FATE_KEEP,    /* it is as wanted */
@@ -55,6 +58,7 @@ struct member { /* a node in a run */
         struct change *changes;
         size_t change_count;
         unsigned restarts;        /* enum part bits */
+        bool was_ready;           /* when the plan was made */
         bool drains;              /* its pods have to leave before it changes */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
@@ -99,21 +103,23 @@ struct site {
         size_t peer_count;
         /* people to be shut out (outsiders.h); NULL: nobody */
         struct outsiders *outsiders;
-        bool live;                 /* etcd has a quorum: who comes now joins something that lives */
-        bool api_up;               /* the API answered when it was looked at */
-        json_t *nodes;             /* all Nodes it has then */
-        char *version;             /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
-        const char *snapshot_path; /* taken before an upgrade; NULL: none */
-        bool force;                /* go on in spite of what a look warns of */
-        bool allow_down;           /* an older version than the one that runs is meant */
+        bool live;                        /* etcd has a quorum: who comes now joins something that lives */
+        bool api_up;                      /* the API answered when it was looked at */
+        json_t *nodes;                    /* all Nodes it has then */
+        char *version;                    /* the oldest version an API server of it may have: what it runs now; NULL: unknown */
+        const char *keep_now[KEEP_COUNT]; /* their images, as they are; NULL: unknown, or nobody asks */
+        const char *snapshot_path;        /* taken before an upgrade; NULL: none */
+        bool force;                       /* go on in spite of what a look warns of */
+        bool allow_down;                  /* an older version than the one that runs is meant */
         /* Shown the plan before anything changes: 0 to go on, -ECANCELED not to (err may say why). NULL: nobody is asked. */
         int (*approve)(struct site *s, struct error *err);
         void *approve_arg;
         /* Called when they said yes, before the first change: what else that means. NULL: nothing. */
         int (*accepted)(struct site *s, struct error *err);
         void *accepted_arg;
-        bool only_plan; /* the run ends with it */
-        bool declined;  /* they said no */
+        bool only_plan;  /* the run ends with it */
+        bool only_stage; /* the run ends when the nodes have got what an upgrade needs */
+        bool declined;   /* they said no */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
         struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none when they are reached directly */
@@ -121,7 +127,7 @@ struct site {
         size_t tunnel_count;
         char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer;
+        struct event *dns_timer, *verify_timer, *api_timer, *fabric_timer, *keep_timer;
         struct step *api;
         struct run run;
 };

@@ -3,6 +3,7 @@
  * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
  * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
  * at a time, all others at once. */
+#include "cluster/keep.h"
 #include "cluster/outsiders.h"
 #include "cluster/reset.h"
 #include "cluster/roll.h"
@@ -89,6 +90,18 @@ static void join_steps(struct site *s, struct member *m, struct queue *q)
         q->last = m->healthy;
 }
 
+/* Who may hold the virtual address, and is about to stop its API server, gives it away first. */
+static struct step *leave_steps(struct site *s, struct member *m, struct step *after)
+{
+        if (!s->cluster->api.vip || !(m->restarts & PART_API) || cluster_count(s->cluster, ROLE_CONTROL_PLANE) < 2)
+                return after;
+        struct step *leave = run_step(&s->run, "address", m->node->name, step_leave_address, m);
+        step_after(leave, after);
+        step_after(leave, s->stage);
+        step_after(leave, s->artifacts);
+        return leave;
+}
+
 /* Drained if need be, applied, looked at, and given back. Returns the last of them. */
 static struct step *change_steps(struct site *s, struct member *m, struct step *after)
 {
@@ -98,7 +111,8 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
                 step_after(cordon, after);
                 step_after(cordon, s->stage);
         }
-        step_after(m->apply, cordon ? cordon : after);
+        struct step *before = leave_steps(s, m, cordon ? cordon : after);
+        step_after(m->apply, before);
         step_after(m->healthy, m->apply);
         if (!cordon)
                 return m->healthy;
@@ -115,6 +129,20 @@ static void give_back(struct site *s, struct member *m)
                 return;
         m->cordoned = true;
         step_after(run_step(&s->run, "uncordon", m->node->name, step_uncordon, m), m->healthy ? m->healthy : m->apply);
+}
+
+/* What the cluster has as pods of its own comes after the control plane and before the workers. */
+static void keep_steps(struct site *s, struct queue *q)
+{
+        bool any = false;
+        for (size_t i = 0; i < KEEP_COUNT; i++)
+                any |= keep_differs(s, i);
+        if (!any)
+                return;
+        struct step *keep = run_step(&s->run, "images", NULL, step_keep, s);
+        step_after(keep, q->last);
+        step_after(keep, s->stage);
+        q->last = keep;
 }
 
 static bool control_leaves(const struct site *s)
@@ -150,6 +178,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         for (size_t i = 0; i < s->count && control_leaves(s); i++)
                 if (s->members[i].fate == FATE_CHANGE && !s->members[i].healthy)
                         step_after(s->members[i].apply, q->last);
+        keep_steps(s, q);
         /* workers: those that are drained a few at a time, all after the control plane */
         size_t at_once = workers_at_once(s), n = 0;
         struct step **drained = arena_array(s->arena, struct step *, s->count + 1);
@@ -259,6 +288,11 @@ void step_plan(struct step *step)
         struct site *s = step->arg;
         struct error err CLEANUP(error_release) = { 0 };
         int r = plan_make(s, &err);
+        if (r == 0 && s->only_stage) {
+                stage_steps(s, NULL);
+                step_done(step, NULL);
+                return;
+        }
         if (r == 0 && s->approve)
                 r = s->approve(s, &err);
         if (r == 0 && s->accepted)

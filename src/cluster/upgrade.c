@@ -149,6 +149,19 @@ static bool begun(const struct site *s)
         return false;
 }
 
+void stage_steps(struct site *s, struct step *after)
+{
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (m->fate != FATE_CHANGE)
+                        continue;
+                struct step *stage = run_step(&s->run, "stage", m->node->name, step_stage, m);
+                step_after(stage, s->artifacts);
+                if (after)
+                        step_after(after, stage);
+        }
+}
+
 static void step_gather(struct step *s) { step_done(s, NULL); }
 
 struct step *upgrade_steps(struct site *s)
@@ -165,14 +178,7 @@ struct step *upgrade_steps(struct site *s)
                 }
                 step_after(ready, remember);
         }
-        for (size_t i = 0; i < s->count; i++) {
-                struct member *m = &s->members[i];
-                if (m->fate != FATE_CHANGE)
-                        continue;
-                struct step *stage = run_step(r, "stage", m->node->name, step_stage, m);
-                step_after(stage, s->artifacts);
-                step_after(ready, stage);
-        }
+        stage_steps(s, ready);
         return ready;
 }
 

@@ -17,6 +17,9 @@ void step_deprecated(struct step *s); /* arg: site; before the plan, when the mi
 /* The steps before the first node changes; returns the one that all applies wait for. */
 struct step *upgrade_steps(struct site *s);
 
+/* Each node that changes gets what it will need, while the old version runs; `after` waits for them. */
+void stage_steps(struct site *s, struct step *after);
+
 /* Its kubelet changes its version in this run. */
 bool upgrade_member(const struct member *m);
 /* Takes a member that did not become well back to the version it had: ends the step, always with a failure that says so. `why`: what it waited for. */

@@ -40,6 +40,20 @@ static int write_file(const struct options *o, const char *path, const struct st
         return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);
 }
 
+/* A path in the cluster's file is read from where the file is. */
+static const char *beside(struct arena *a, const char *path, const char *name)
+{
+        const char *slash = strrchr(path, '/');
+        return slash ? arena_printf(a, "%.*s%s", (int)(slash + 1 - path), path, name) : name;
+}
+
+static int write_policy(const struct options *o, const char *path, const char *text, struct error *err)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        str_add(&s, text);
+        return write_file(o, path, &s, err);
+}
+
 static int take_in(const struct options *o, struct arena *a, struct adopt *found, struct error *err)
 {
         struct cluster *c;
@@ -72,6 +86,9 @@ int cmd_adopt(const struct options *o, struct error *err)
                 r = adopt_read(&found, err);
         if (r == 0)
                 r = adopt_write(&found, o->name, &text, err);
+        const char *policy = found.extra[EXTRA_AUDIT] ? beside(&a, path, ADOPT_POLICY) : NULL;
+        if (r == 0 && policy)
+                r = write_policy(o, policy, found.extra[EXTRA_AUDIT], err);
         if (r == 0)
                 r = write_file(o, path, &text, err);
         if (r < 0)
@@ -79,5 +96,7 @@ int cmd_adopt(const struct options *o, struct error *err)
         r = take_in(o, &a, &found, err);
         if (r < 0) /* nothing half-done stays */
                 unlink(path);
+        if (r < 0 && policy)
+                unlink(policy);
         return r;
 }

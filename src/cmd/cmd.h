@@ -31,7 +31,7 @@ struct options {
         bool help, version;
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
-        bool secrets, crd, docs, man, force;
+        bool secrets, crd, docs, man, force, stage;
         const char *lines, *kubeconfig, *ttl, *user, *to;
         bool follow, merge, use, yes, exit_code, watch;
         bool ask_sudo_password, finish;

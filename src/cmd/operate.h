@@ -32,7 +32,7 @@ struct up_call {
         const char *verb;
         int (*accepted)(struct site *s, struct error *err); /* the plan was approved, or is empty; before the first change. NULL: nothing */
         void *arg;
-        bool force, allow_down; /* as in struct site */
+        bool force, allow_down, only_stage; /* as in struct site */
 };
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a, struct cluster *c, struct error *err);
 

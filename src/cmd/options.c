@@ -23,6 +23,8 @@ const struct option_row option_table[] = {
         { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR, "read a Kubespray inventory" },
         { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE,
                 "init: overwrite; reset: do not drain, and do not need the API; etcd: a snapshot of another cluster, members that are gone for good" },
+        { "stage", 0, OPT_FLAG, AT(stage), NULL, NULL, COMPLETE_NONE,
+                "only send the new programs and images to the nodes, ahead of time; nothing else changes" },
         { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
         { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
         { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE, "how many lines from the end (default: 100)" },

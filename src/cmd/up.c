@@ -42,6 +42,7 @@ static int run_cluster(const struct options *o, const struct job *op, struct are
         s.accepted_arg = op->call.arg;
         s.force = op->call.force;
         s.allow_down = op->call.allow_down;
+        s.only_stage = op->call.only_stage;
         if (r == 0 && op->steps == up_steps)
                 r = restore_unfinished(&s, err);
         if (r == 0)
@@ -62,6 +63,11 @@ static int run_verb(const struct options *o, const struct job *op, struct error 
 
 static int after_up(const struct options *o, struct site *s, struct error *err)
 {
+        if (!wants_json(o) && s->only_stage)
+                printf("%s: what %s needs is on its nodes, and nothing of it is in use yet.\ngo on: slipway upgrade %s\n", s->cluster->name,
+                        s->cluster->kubernetes.text, s->cluster->kubernetes.text);
+        if (s->only_stage)
+                return 0;
         site_bear(s, false); /* who was to leave has left */
         if (!wants_json(o))
                 say_use(s);

@@ -1,18 +1,9 @@
-/* upgrade and rollback: an edit of the version in the file, and what up does then. */
-#include <event2/event.h>
-
+/* upgrade: an edit of the version in the file, and what up does then. */
 #include "artifact/catalogue.h"
-#include "cluster/upgrade.h"
-#include "cmd/edited.h"
+#include "cmd/upgrade.h"
 #include "config/edit.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
-static int parse(const char *text, struct arena *a, struct version *out, struct error *err)
+int upgrade_parse(const char *text, struct arena *a, struct version *out, struct error *err)
 {
         struct catalogue known;
         text += *text == 'v';
@@ -29,74 +20,60 @@ static int parse(const char *text, struct arena *a, struct version *out, struct 
 }
 
 /* The file as it will be is checked whole: what the cluster is told may not be known to the new version. */
-static int run(const struct options *o, struct arena *a, const struct version *to, const char *verb, bool down, struct error *err)
+static int set(struct edit *e, struct cluster **c, const char *key, const char *inner, const char *value, struct error *err)
 {
-        struct edit e;
-        struct cluster *c;
-        struct problems problems = { .arena = a };
+        struct problems problems = { .arena = e->arena };
         struct str text CLEANUP(str_release) = { 0 };
         const struct tree_file *file;
-        edit_begin(&e, o, a);
-        int r = edit_before(&e, &c, err);
-        if (r == 0 && !streq(c->kubernetes.text, to->text)) {
-                r = edit_version(c, to->text, &file, &text, err);
-                if (r < 0)
-                        return r;
-                edit_keep(&e, file, &text);
-                if (edit_load(&e, false, &c, &problems, err) < 0)
-                        return edit_refused(&problems, err);
+        int r = edit_value(*c, key, inner, value, &file, &text, err);
+        if (r < 0)
+                return r;
+        edit_keep(e, file, &text);
+        return edit_load(e, false, c, &problems, err) < 0 ? edit_refused(&problems, err) : 0;
+}
+
+/* Images that the file names. kube-proxy is as old as the rest; a newer etcd or CoreDNS stays when the cluster goes back. */
+static const struct {
+        const char *key, *inner;
+        enum image_id id;
+        bool down;
+} images[] = {
+        { "etcd", "image", IMG_ETCD, false },
+        { "network", "proxyImage", IMG_KUBE_PROXY, true },
+        { "network", "dnsImage", IMG_COREDNS, false },
+};
+
+static const char *image_now(const struct cluster *c, enum image_id id)
+{
+        return id == IMG_ETCD ? c->etcd.image : id == IMG_KUBE_PROXY ? c->network.proxy_image : c->network.dns_image;
+}
+
+int upgrade_edit(struct edit *e, const struct version *to, bool down, struct cluster **c, struct error *err)
+{
+        struct catalogue known;
+        int r = edit_before(e, c, err);
+        if (r == 0 && !streq((*c)->kubernetes.text, to->text))
+                r = set(e, c, "kubernetes", NULL, to->text, err);
+        catalogue_for(e->arena, to, &known);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(images); i++) {
+                const char *now = image_now(*c, images[i].id);
+                const char *wanted = now && (images[i].down || !down) ? image_follow(e->arena, now, known.images[images[i].id].name, images[i].down) : now;
+                if (wanted != now)
+                        r = set(e, c, images[i].key, images[i].inner, wanted, err);
         }
-        struct up_call call = { .verb = verb, .accepted = edit_accepted, .arg = &e, .force = o->force, .allow_down = down };
-        return r < 0 ? r : cmd_up_cluster(o, &call, a, c, err);
+        return r;
 }
 
 int cmd_upgrade(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        struct version to;
-        int r = parse(o->args.v[0], &a, &to, err);
-        return r < 0 ? r : run(o, &a, &to, "upgrade", false, err);
-}
-
-/* ---- rollback ---- */
-
-/* What the API stores may be in a form that the version before does not read. */
-static int storage_same(struct site *s, const char *snapshot, struct error *err)
-{
-        struct str changed CLEANUP(str_release) = { 0 };
-        int r = site_kube(s, err);
-        if (r == 0)
-                r = upgrade_groups_changed(s, &changed, err);
-        if (r < 0 || !changed.len)
-                return r;
-        error_set(err, EINVAL, EXIT_PREFLIGHT,
-                "the version before may not be able to read what was stored since: these groups of the API have another version now: %s", changed.data);
-        return error_hint(err, "--force goes back all the same; afterwards 'slipway etcd restore %s' puts the store of that time back; nothing was changed",
-                snapshot ? snapshot : "SNAPSHOT");
-}
-
-int cmd_rollback(const struct options *o, struct error *err)
-{
-        struct arena a CLEANUP(arena_release) = { 0 };
-        struct event_base *base CLEANUP(base_free) = event_base_new();
+        struct edit e;
         struct cluster *c;
         struct version to;
-        struct site s = { .identity.lock = -1 };
-        const char *version = NULL, *snapshot = NULL;
-        int r = cmd_load(o, &a, &c, err);
-        if (r < 0)
-                return r;
-        r = site_look(&s, base, &a, c, operate_state(o), err);
-        if (r == 0 && (r = upgrade_previous(&s, &version, &snapshot, err)) == -ENOENT) {
-                error_release(err);
-                *err = (struct error){ 0 };
-                error_set(err, ENOENT, EXIT_USAGE, "%s was not upgraded from here: there is no version to go back to", c->name);
-                r = error_hint(err, "nothing was changed");
-        }
+        edit_begin(&e, o, &a);
+        int r = upgrade_parse(o->args.v[0], &a, &to, err);
         if (r == 0)
-                r = parse(version, &a, &to, err);
-        if (r == 0 && !o->force && to.minor != c->kubernetes.minor)
-                r = storage_same(&s, snapshot, err);
-        site_release(&s);
-        return r < 0 ? r : run(o, &a, &to, "rollback", true, err);
+                r = upgrade_edit(&e, &to, false, &c, err);
+        struct up_call call = { .verb = "upgrade", .accepted = edit_accepted, .arg = &e, .force = o->force, .only_stage = o->stage };
+        return r < 0 ? r : cmd_up_cluster(o, &call, &a, c, err);
 }

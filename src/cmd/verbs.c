@@ -83,14 +83,16 @@ const struct verb verb_table[] = {
                         "version by itself. Killed anywhere, the next upgrade or up goes on where it stopped. No minor version may be skipped. --force: in "
                         "spite of APIs "
                         "that go away.",
-                .options = "yes force ask-sudo-password",
+                .options = "yes force stage ask-sudo-password",
                 .run = cmd_upgrade },
         { .name = "rollback",
                 .args = "",
                 .summary = "take the cluster back to the version before the last upgrade",
-                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. Refused when the API stores some things in another form "
-                        "since; then "
-                        "--force, and the snapshot that the upgrade took.",
+                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. When the API stores some things in another form since, "
+                        "the snapshot "
+                        "that the upgrade took is put back too, and what was written since is lost: that is asked, and a script must give --yes. --force goes "
+                        "back "
+                        "and keeps the store as it is.",
                 .options = "yes force ask-sudo-password",
                 .run = cmd_rollback },
         { .name = "down",

@@ -217,6 +217,7 @@ struct network {
         int proxy_mode; /* enum proxy_mode */
         int proxy_run;  /* enum proxy_run */
         bool manage_dns;
+        const char *proxy_image, *dns_image; /* of the cluster's own kube-proxy and CoreDNS; NULL: as they are */
 };
 
 enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };

@@ -55,14 +55,17 @@ static void add_line(struct str *out, const struct tree_file *f, size_t at, uint
 
 /* ---- values ---- */
 
-int edit_version(const struct cluster *c, const char *version, const struct tree_file **file, struct str *out, struct error *err)
+int edit_value(
+        const struct cluster *c, const char *key, const char *inner, const char *value, const struct tree_file **file, struct str *out, struct error *err)
 {
-        const struct tree *t = tree_get(c->src, "kubernetes");
+        const struct tree *t = tree_get(c->src, key);
         struct tree_extent at;
+        if (t && inner)
+                t = tree_get(t, inner);
         if (!t || t->kind != TREE_SCALAR || !tree_extent(t, &at))
                 return by_hand(t ? t : c->src, err);
         begin(t, file, out);
-        text_splice(out, at.start, at.end - at.start, version);
+        text_splice(out, at.start, at.end - at.start, value);
         return 0;
 }
 

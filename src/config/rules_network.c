@@ -186,6 +186,16 @@ static void fabric(const struct cluster *c, struct problems *p)
                 rule_warn(p, c, "network.proxyMode", "use nftables", "kube-proxy's ipvs mode is deprecated since Kubernetes 1.35 and will be removed");
 }
 
+/* Images of what is the cluster's own. */
+static void images(const struct cluster *c, struct problems *p)
+{
+        const struct network *n = &c->network;
+        if (n->proxy_image && (n->proxy_run == PROXY_RUN_SERVICE || n->proxy_mode == PROXY_NONE))
+                rule_error(p, c, "network.proxyImage", "leave it out, or set network.proxyRun: daemonset", "kube-proxy is no pod here, and has no image");
+        if (n->dns_image && n->manage_dns)
+                rule_error(p, c, "network.dnsImage", "leave it out, or set network.manageDNS: false", "CoreDNS is slipway's, with the image of its catalogue");
+}
+
 void rules_network(struct cluster *c, struct problems *p)
 {
         size_t nodes = 0;
@@ -200,4 +210,5 @@ void rules_network(struct cluster *c, struct problems *p)
                 service_room(c, i, p);
         dns_address(c, p);
         fabric(c, p);
+        images(c, p);
 }

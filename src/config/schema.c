@@ -182,8 +182,10 @@ SCHEMA(network, network, NULL, "Addresses and names.",
         { "hosts", T_CIDRS, 0, AT(network, hosts), .help = "The hosts' own network; checks use it." },
         { "fabric", T_STRUCT, 0, AT(network, fabric), .sub = &fabric_schema, .help = "The pod network.", .example = "flannel" },
         { "proxyMode", T_ENUM, 0, AT(network, proxy_mode), .names = proxy_mode_names, .def = "iptables", .help = "How kube-proxy does services; `none` when the fabric does them." },
-        { "proxyRun", T_ENUM, 0, AT(network, proxy_run), .names = proxy_run_names, .def = "service", .help = "How kube-proxy runs. `daemonset`: as the one that is in the cluster already, which is left alone (`adopt` keeps it so)." },
-        { "manageDNS", T_BOOL, 0, AT(network, manage_dns), .def = "true", .help = "CoreDNS is slipway's. `false`: the cluster's own is left alone (`adopt` keeps it so)." });
+        { "proxyRun", T_ENUM, 0, AT(network, proxy_run), .names = proxy_run_names, .def = "service", .help = "How kube-proxy runs. `daemonset`: as the one that is in the cluster already, which is left alone but for its image (`adopt` keeps it so)." },
+        { "proxyImage", T_STRING, 0, AT(network, proxy_image), .help = "Of the kube-proxy that is in the cluster already; `upgrade` changes it to the new version.", .example = "registry.k8s.io/kube-proxy:v1.36.3" },
+        { "manageDNS", T_BOOL, 0, AT(network, manage_dns), .def = "true", .help = "CoreDNS is slipway's. `false`: the cluster's own is left alone but for its image (`adopt` keeps it so)." },
+        { "dnsImage", T_STRING, 0, AT(network, dns_image), .help = "Of the CoreDNS that is in the cluster already; `upgrade` changes it when the new version has a newer one.", .example = "registry.k8s.io/coredns/coredns:v1.14.6" });
 
 /* ---- runtime and artifacts ---- */
 

@@ -82,3 +82,16 @@ bool daemonset_ready(const json_t *daemonset)
 }
 
 bool crd_established(const json_t *crd) { return condition_true(crd, "Established"); }
+
+const char *workload_image(const json_t *workload, const char *container)
+{
+        const json_t *template = json_object_get(json_object_get(workload, "spec"), "template"), *c;
+        size_t i;
+        json_array_foreach(json_object_get(json_object_get(template, "spec"), "containers"), i, c)
+        {
+                const char *name = text_of(c, "name");
+                if (name && streq(name, container))
+                        return text_of(c, "image");
+        }
+        return NULL;
+}

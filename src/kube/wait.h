@@ -20,6 +20,8 @@ bool pod_ready(const json_t *pod);                /* and not on its way out */
 /* What runs is what was asked for last, all of it available. */
 bool deployment_available(const json_t *deployment);
 bool daemonset_ready(const json_t *daemonset);
+/* The image of a container of that name in a Deployment's or DaemonSet's pods, borrowed, or NULL. */
+const char *workload_image(const json_t *workload, const char *container);
 bool crd_established(const json_t *crd);
 
 #endif

@@ -249,6 +249,8 @@ json_t *control_apiserver(const struct context *x)
                 flag_add(&f, "service-account-key-file", PKI "sa-other.pub");
         flag_add(&f, "service-account-issuer", arena_printf(x->arena, "https://kubernetes.default.svc.%s", c->network.domain));
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
+        if (c->api.vip || c->api.load_balancer) /* who is about to stop says so, and answers until the address and the balancers have left it */
+                flag_add(&f, "shutdown-delay-duration", "5s");
         if (x->with & WITH_ENCRYPTION)
                 flag_add(&f, "encryption-provider-config", "/etc/kubernetes/encryption/config.yaml");
         admission_flags(x, &f);

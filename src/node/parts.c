@@ -91,6 +91,15 @@ static const struct {
         { IMG_COREDNS, ON_KUBE },
 };
 
+/* One of the user's own choice the host has, or fetches. */
+static bool is_theirs(const struct cluster *c, enum image_id id, const char *name)
+{
+        const char *image = id == IMG_ETCD ? c->etcd.image : c->network.dns_image;
+        if (id != IMG_ETCD && (id != IMG_COREDNS || c->network.manage_dns))
+                return false;
+        return image ? !streq(image, name) : id == IMG_COREDNS;
+}
+
 void images_add(const struct context *x, struct nodespec *s)
 {
         for (size_t i = 0; !x->immutable && i < ARRAY_SIZE(images); i++) {
@@ -99,8 +108,7 @@ void images_add(const struct context *x, struct nodespec *s)
                 const char *name = x->catalogue.images[images[i].id].name;
                 if (images[i].id == IMG_PAUSE && x->cluster->runtime.pause)
                         name = arena_strdup(&s->arena, x->cluster->runtime.pause);
-                if ((images[i].id == IMG_ETCD && x->cluster->etcd.image) || (images[i].id == IMG_COREDNS && !x->cluster->network.manage_dns))
-                        continue; /* the host has it, or fetches it */
-                nodespec_add(s, SPEC_IMAGE, CLASS_MUTABLE)->name = name;
+                if (!is_theirs(x->cluster, images[i].id, name))
+                        nodespec_add(s, SPEC_IMAGE, CLASS_MUTABLE)->name = name;
         }
 }

@@ -1,8 +1,9 @@
-"""A cluster that kubeadm made, 1+1 with etcd as a static pod and kube-proxy as a DaemonSet, is taken over in place: its pods go on running."""
+"""A cluster that kubeadm made, two nodes with etcd as a static pod and kube-proxy as a DaemonSet, is taken over in place and upgraded: its pods go on running."""
 import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
-VERSION = os.environ.get("SLIPWAY_ADOPT_VERSION") or "1.36.3"
+VERSION, NEW = "1.35.4", "1.36.3"
 PROGRAMS = CACHE / "artifacts" / f"kubernetes-{VERSION}"
+# The same programs under older names, so that the upgrade has something to change them to.
+ETCD, DNS = "registry.k8s.io/etcd:3.6.15-0", "registry.k8s.io/coredns/coredns:v1.14.5"
+NEW_IMAGES = {"etcd": "registry.k8s.io/etcd:3.6.16-0", "kube-proxy": f"registry.k8s.io/kube-proxy:v{NEW}", "coredns": "registry.k8s.io/coredns/coredns:v1.14.6"}
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-adopt"
 HERE = ROOT / "tests" / "machines"
 ENV = dict(os.environ, SLIPWAY_SET="adopt", SLIPWAY_MACHINE_KEY=str(WORK / "key.pub"), KUBERNETES=VERSION)
@@ -23,7 +27,7 @@ CONFIG = f"""\
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 localAPIEndpoint: {{advertiseAddress: {HOSTS["k1"]}}}
-nodeRegistration: {{name: k1, ignorePreflightErrors: [all], kubeletExtraArgs: [{{name: node-ip, value: {HOSTS["k1"]}}}]}}
+nodeRegistration: {{name: k1, taints: [], ignorePreflightErrors: [all], kubeletExtraArgs: [{{name: node-ip, value: {HOSTS["k1"]}}}]}}
 bootstrapTokens: [{{token: abcdef.0123456789abcdef}}]
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -31,9 +35,18 @@ kind: ClusterConfiguration
 clusterName: taken
 kubernetesVersion: v{VERSION}
 networking: {{podSubnet: 10.244.0.0/16}}
-etcd: {{local: {{imageTag: 3.6.16-0}}}}
-dns: {{imageTag: v1.14.6}}
-apiServer: {{certSANs: [api.example.net], extraArgs: [{{name: profiling, value: "false"}}]}}
+etcd: {{local: {{imageTag: {ETCD.rsplit(":", 1)[1]}}}}}
+dns: {{imageTag: {DNS.rsplit(":", 1)[1]}}}
+apiServer:
+  certSANs: [api.example.net]
+  extraArgs:
+    - {{name: profiling, value: "false"}}
+    - {{name: audit-policy-file, value: /etc/own/audit/policy.yaml}}
+    - {{name: audit-log-path, value: /var/log/own/audit.log}}
+    - {{name: encryption-provider-config, value: /etc/own/encryption.yaml}}
+  extraVolumes:
+    - {{name: own, hostPath: /srv/own, mountPath: /etc/own, readOnly: true}}
+    - {{name: own-log, hostPath: /srv/log, mountPath: /var/log/own, pathType: DirectoryOrCreate}}
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -47,8 +60,35 @@ kind: KubeProxyConfiguration
 oomScoreAdj: 0
 conntrack: {{maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}}
 """
-# in `make soak` until the whole file has been seen to pass in one go
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
+POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, resources: [{group: \"\", resources: [secrets]}]}, {level: None}]\n"
+ENCRYPTION = """\
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+  - resources: [secrets]
+    providers:
+      - secretbox: {keys: [{name: first, secret: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}]}
+      - identity: {}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: web, image: "registry.k8s.io/pause:3.10.2"}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+"""
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
 
 
 def machine(*args, **kw):
@@ -74,10 +114,13 @@ def images(out):
     subprocess.run([HERE / "joiner.sh", "images", out], env=ENV, check=True, capture_output=True)
     a = CACHE / "artifacts"
     packed = {f"registry.k8s.io/{p}:v{VERSION}": (PROGRAMS / p, f"/usr/local/bin/{p}") for p in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")}
-    packed["registry.k8s.io/etcd:3.6.16-0"] = (a / "etcd-3.6.16" / "etcd", "/usr/local/bin/etcd")
-    packed["registry.k8s.io/coredns/coredns:v1.14.6"] = (a / "coredns-1.14.6" / "coredns", "/coredns")
+    packed[ETCD] = (a / "etcd-3.6.16" / "etcd", "/usr/local/bin/etcd")
+    packed[DNS] = (a / "coredns-1.14.6" / "coredns", "/coredns")
     for name, (program, path) in packed.items():
         subprocess.run([HERE / "image.sh", name, out / f"{path.rsplit('/', 1)[1]}.tar", f"{program}={path}"], check=True)
+    # The one image that hosts pull by themselves in an upgrade: there is no registry here.
+    subprocess.run([HERE / "joiner.sh", "images", out / "new"], env=dict(ENV, KUBERNETES=NEW), check=True, capture_output=True)
+    (out / "new" / "kube-proxy.tar").rename(out / "kube-proxy-new.tar")
     return sorted(p for p in out.glob("*.tar") if "flannel" not in p.name)
 
 
@@ -113,13 +156,18 @@ def make():
         network(host)
     root = Path(machine("root", "k1").strip())
     (root / "root/kubeadm.yaml").write_text(CONFIG)
+    (root / "srv/own/audit").mkdir(parents=True)
+    (root / "srv/own/audit/policy.yaml").write_text(POLICY)
+    (root / "srv/own/encryption.yaml").write_text(ENCRYPTION)
     (root / "etc/resolv.conf").write_text("nameserver 10.128.0.1\n")
     (Path(machine("root", "k2").strip()) / "etc/resolv.conf").write_text("nameserver 10.128.0.1\n")
     on("k1", "kubeadm", "init", "--config", "/root/kubeadm.yaml", "--ignore-preflight-errors=all")
     on("k2", "kubeadm", "join", HOSTS["k1"] + ":6443", "--token", "abcdef.0123456789abcdef", "--discovery-token-unsafe-skip-ca-verification",
        "--node-name", "k2", "--ignore-preflight-errors=all")
     wait("two nodes that are Ready", lambda: kubectl("get", "nodes", "--no-headers", check=False).count(" Ready ") == 2)
-    kubectl("create", "deployment", "web", "--image=registry.k8s.io/pause:3.10.2", "--replicas=2")
+    (root / "root/web.yaml").write_text(WEB)
+    kubectl("apply", "-f", "/root/web.yaml")
+    kubectl("create", "secret", "generic", "before", "--from-literal=word=kept")
     kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=900s")
     kubectl("rollout", "status", "deployment/web", "--timeout=900s")
 
@@ -167,9 +215,10 @@ def test_adopt_changes_nothing(cluster):
     assert "taken: 2 nodes, Kubernetes " + VERSION in r.stdout
     assert on("k1", "sh", "-c", "find /etc /usr /opt -xdev -type f -exec sha256sum {} + | sort") == before
     text = (WORK / "cluster.yaml").read_text()
-    for part in ("run: static-pod", "image: registry.k8s.io/etcd:3.6.16-0", "proxyRun: daemonset", "managed: false", "manageDNS: false", "api.example.net", "profiling:",
-                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443"):
+    for part in ("run: static-pod", f"image: {ETCD}", "proxyRun: daemonset", f"proxyImage: registry.k8s.io/kube-proxy:v{VERSION}", f"dnsImage: {DNS}", "managed: false", "manageDNS: false", "api.example.net", "profiling:",
+                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443", "provider: secretbox", "policyFile: audit-policy.yaml", "path: /srv/log/audit.log"):
         assert part in text, text
+    assert (WORK / "audit-policy.yaml").read_text() == POLICY and "MDEyMzQ1" not in text
     assert slipway("check").returncode == 0
     for name in ("ca", "etcd/ca", "front-proxy-ca"):
         ours = (WORK / ".slipway/taken/pki" / f"{name}.crt").read_text()
@@ -182,6 +231,8 @@ def test_up_keeps_the_pods(cluster):
     assert r.returncode == 0, r.stderr
     assert pods() == cluster
     kubectl("get", "--raw", "/readyz")
+    assert kubectl("get", "secret", "before", "-o", "jsonpath={.data.word}") == "a2VwdA==", "it is decrypted with the key that was taken in"
+    assert "secrets" in on("k1", "tail", "-n", "3", "/srv/log/audit.log")
     assert "taken" in kubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "yaml")
 
 
@@ -192,3 +243,64 @@ def test_up_again_is_nothing(cluster):
     assert pods() == cluster
     r = slipway("status")
     assert r.returncode == 0, r.stdout + r.stderr
+
+
+class Watch(threading.Thread):
+    """The fewest pods of the Deployment that were available at once, seen all the time."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.least, self.seen, self.over = 2, 0, False
+
+    def run(self):
+        while not self.over:
+            try:
+                text = kubectl("get", "deployment", "web", "-o", "jsonpath={.status.availableReplicas}", check=False)
+            except OSError:
+                continue
+            if text.strip().isdigit():
+                self.least, self.seen = min(self.least, int(text)), self.seen + 1
+            time.sleep(0.3)
+
+    def stop(self):
+        self.over = True
+        self.join()
+
+
+def image(kind, name):
+    spec = json.loads(kubectl("-n", "kube-system", "get", kind, name, "-o", "json"))["spec"]
+    return (spec if kind == "pod" else spec["template"]["spec"])["containers"][0]["image"]
+
+
+def test_upgrade(cluster):
+    """The control plane, etcd's static pod, the cluster's own kube-proxy and CoreDNS, the kubelets; the Deployment never below its budget."""
+    watch = Watch()
+    watch.start()
+    r = slipway("upgrade", NEW, "--yes")
+    watch.stop()
+    assert r.returncode == 0, r.stderr
+    for part in ("plan for taken, now " + VERSION, f"the cluster's own kube-proxy: image {NEW_IMAGES['kube-proxy']} instead of", "k2: drain: done"):
+        assert part in r.stderr, r.stderr
+    nodes = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
+    assert {n["status"]["nodeInfo"]["kubeletVersion"] for n in nodes} == {"v" + NEW} and not [n for n in nodes if n["spec"].get("unschedulable")]
+    found = {"etcd": image("pod", "etcd-k1"), "kube-proxy": image("daemonset", "kube-proxy"), "coredns": image("deployment", "coredns")}
+    assert found == NEW_IMAGES
+    assert image("pod", "kube-apiserver-k1").endswith(":v" + NEW)
+    text = (WORK / "cluster.yaml").read_text()
+    for part in ("kubernetes: " + NEW, *NEW_IMAGES.values()):
+        assert part in text, text
+    assert watch.seen > 20 and watch.least >= 1, "the budget was kept all the time"
+    for what in ("daemonset/kube-proxy", "deployment/coredns"):
+        kubectl("-n", "kube-system", "rollout", "status", what, "--timeout=900s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=900s")
+
+
+def test_afterwards_it_is_as_any_cluster(cluster):
+    r = slipway("up")
+    assert r.returncode == 0 and r.stderr.count("apply: so already") == 2 and "plan: so already" in r.stderr, r.stderr
+    r = slipway("certs", "list", "-o", "json")
+    assert r.returncode == 0, r.stderr
+    text = r.stdout
+    for part in ("k1", "k2", "apiserver", "etcd"):
+        assert part in text, text
+    assert slipway("status").returncode == 0

@@ -50,6 +50,29 @@ static void newest(void **state)
         arena_release(&a);
 }
 
+/* Repository of its own, tag of the catalogue's; never silently backwards, never over a digest. */
+static void images_follow(void **state)
+{
+        static const struct {
+                const char *image, *wanted;
+                bool down;
+                const char *after;
+        } cases[] = {
+                { "registry.k8s.io/etcd:3.6.15-0", "registry.k8s.io/etcd:3.6.16-0", false, "registry.k8s.io/etcd:3.6.16-0" },
+                { "mirror:5000/k8s/etcd:3.5.24-0", "registry.k8s.io/etcd:3.6.16-0", false, "mirror:5000/k8s/etcd:3.6.16-0" },
+                { "a/coredns:v1.15.0", "registry.k8s.io/coredns/coredns:v1.14.6", false, "a/coredns:v1.15.0" },
+                { "a/kube-proxy:v1.36.3", "registry.k8s.io/kube-proxy:v1.35.4", true, "a/kube-proxy:v1.35.4" },
+                { "a/kube-proxy:v1.36.3", "registry.k8s.io/kube-proxy:v1.36.3", true, "a/kube-proxy:v1.36.3" },
+                { "a/kube-proxy:latest", "registry.k8s.io/kube-proxy:v1.36.3", true, "a/kube-proxy:latest" },
+                { "mirror:5000/kube-proxy", "registry.k8s.io/kube-proxy:v1.36.3", true, "mirror:5000/kube-proxy" },
+                { "a/kube-proxy:v1.35.4@sha256:00", "registry.k8s.io/kube-proxy:v1.36.3", true, "a/kube-proxy:v1.35.4@sha256:00" },
+        };
+        struct arena a = { 0 };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_string_equal(image_follow(&a, cases[i].image, cases[i].wanted, cases[i].down), cases[i].after);
+        arena_release(&a);
+}
+
 static void unknown_minors(void **state)
 {
         struct arena a = { 0 };
@@ -62,6 +85,7 @@ static void unknown_minors(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(every_minor_is_whole), cmocka_unit_test(newest), cmocka_unit_test(unknown_minors) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(every_minor_is_whole), cmocka_unit_test(newest), cmocka_unit_test(images_follow),
+                cmocka_unit_test(unknown_minors) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,33 @@ static void test_refused(void **state)
         }
 }
 
+/* One value of the spec, wherever it stands. */
+static void test_values(void **state)
+{
+        static const struct {
+                const char *key, *inner, *before, *after;
+        } values[] = {
+                { "etcd", "image", "  etcd: {run: static-pod, image: a/etcd:3.6.15-0} # own\n", "  etcd: {run: static-pod, image: a/etcd:3.6.16-0} # own\n" },
+                { "etcd", "image", "  etcd:\n    image: \"a/etcd:3.6.15-0\"\n    run: static-pod\n",
+                        "  etcd:\n    image: a/etcd:3.6.16-0\n    run: static-pod\n" },
+                { "etcd", "image", "  etcd: {run: static-pod}\n", NULL },
+                { "etcd", "image", "", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+                char *before CLEANUP(free_p) = xasprintf(HEAD "%s", values[i].before);
+                struct str out CLEANUP(str_release) = { 0 };
+                struct error err CLEANUP(error_release) = { 0 };
+                const struct tree_file *file;
+                struct loaded l;
+                load(&l, before);
+                int r = edit_value(l.c, values[i].key, values[i].inner, "a/etcd:3.6.16-0", &file, &out, &err);
+                assert_int_equal(r == 0, values[i].after != NULL);
+                if (r == 0)
+                        assert_string_equal(str_text(&out) + strlen(HEAD), values[i].after);
+                arena_release(&l.arena);
+        }
+}
+
 /* Addresses go with the number, so nobody moves; the room is counted up to the highest. */
 static void test_addresses(void **state)
 {
@@ -158,6 +185,7 @@ static void test_addresses(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_edits), cmocka_unit_test(test_refused), cmocka_unit_test(test_addresses) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_edits), cmocka_unit_test(test_refused), cmocka_unit_test(test_values),
+                cmocka_unit_test(test_addresses) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,9 @@ static void references(void **state)
                 { "registry.k8s.io/kube-apiserver:v1.36.3", "kube-apiserver", "1.36.3" },
                 { "localhost:5000/pause:3.10", "pause", "3.10" },
                 { "pause:x", "pause", "x" },
+                { "registry.k8s.io/etcd:3.6.16-0", "etcd", "3.6.16" },
+                { "docker.io/library/haproxy:3.2.4-alpine", "haproxy", "3.2.4-alpine" },
+                { "ghcr.io/flannel-io/flannel-cni-plugin:v1.6.2-flannel1", "flannel-cni-plugin", "1.6.2-flannel1" },
         };
         static const char *const bad[] = { "localhost:5000/pause", "pause", "pause:", "a/:x", "a/b@sha256:00" };
         char *name, *version;
