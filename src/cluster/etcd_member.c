@@ -14,12 +14,11 @@ struct member *etcd_voter(const struct member *m)
 {
         struct site *s = m->site;
         for (size_t pass = 0; pass < 2; pass++) { /* those who stay first */
-                struct member *all = pass ? s->gone : s->members;
                 for (size_t i = 0; i < (pass ? s->gone_count : s->count); i++) {
-                        bool asked = &all[i] != m && all[i].link && !all[i].left && !all[i].leaving;
-                        const struct etcd_peer *p = asked ? etcd_peer_of(s->peers, s->peer_count, all[i].node) : NULL;
-                        if (p && !p->learner && (member_has_etcd(&all[i]) || all[i].joins))
-                                return &all[i];
+                        struct member *one = pass ? s->gone[i] : &s->members[i];
+                        const struct etcd_peer *p = one != m && one->link && !one->left && !one->leaving ? etcd_peer_of(s->peers, s->peer_count, one->node) : NULL;
+                        if (p && !p->learner && (member_has_etcd(one) || one->joins))
+                                return one;
                 }
         }
         return NULL;

@@ -55,9 +55,11 @@ int operate_end(struct operation *op, struct error *err)
         int r = run_execute(&s->run, err);
         struct error late CLEANUP(error_release) = { 0 };
         int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
+        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : s->declined ? RESULT_DECLINED : "done";
         journal_close(op->journal, result);
         ui_end(op->ui, s->identity.dir, result);
+        if (r == 0 && s->declined)
+                return error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
         return r < 0 ? r : synced;
 }
 
