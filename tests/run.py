@@ -135,6 +135,7 @@ def soak(path):
 
 
 OWN_STAGE = {
+    "scale": ["machines/test_scale.py"],
     "ha": ["machines/test_ha.py", "machines/test_faults.py", "machines/test_topologies.py"],
     "etcd": ["machines/test_etcd.py"],
     "reset": ["machines/test_reset.py"],

@@ -1,4 +1,5 @@
 /* certs list: what is read on the nodes is certificates alone; keys that stand beside them stay there. */
+#include <dirent.h>
 #include <time.h>
 
 #include "base/file.h"
@@ -66,9 +67,9 @@ static void add(struct listing *l, const char *node, const char *file, const str
         json_array_append_new(l->all,
                 json_pack("{s:s?, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:s}", "node", node, "file", file, "subject", i->subject, "issuer", i->issuer,
                         "serial", i->serial, "expires", when, "secondsLeft", (json_int_t)left, "daysLeft", (json_int_t)(left / 86400), "state",
-                        left <= 0             ? "expired"
-                        : cert_due(i, l->now) ? "due"
-                                              : "good",
+                        left <= 0                                                      ? "expired"
+                        : cert_due(i, l->now) && !(!node && has_prefix(file, "past/")) ? "due"
+                                                                                       : "good",
                         "authority", i->authority, "usedBy", user));
 }
 
@@ -146,6 +147,23 @@ static void add_file(struct listing *l, const char *path, const char *name, cons
                 add_text(l, NULL, name, str_text(&text), user);
 }
 
+/* What people were given earlier, and still can use. */
+static void read_past(struct listing *l)
+{
+        char *dir CLEANUP(free_p) = path_join(l->site->identity.dir, "past");
+        struct dirent **list = NULL;
+        int n = scandir(dir, &list, NULL, alphasort);
+        for (int i = 0; i < n; i++) {
+                struct error ignored CLEANUP(error_release) = { 0 };
+                struct str text CLEANUP(str_release) = { 0 };
+                char *path CLEANUP(free_p) = path_join(dir, list[i]->d_name), *name CLEANUP(free_p) = xasprintf("past/%s", list[i]->d_name);
+                if (has_suffix(name, ".pem") && file_read(path, READ_MAX, &text, &ignored) == 0 && identity_lets_in(&l->site->identity, str_text(&text)))
+                        add_text(l, NULL, name, str_text(&text), "whoever was given it: it cannot be taken back");
+                free(list[i]);
+        }
+        free(list);
+}
+
 static void read_state(struct listing *l)
 {
         const struct users *u = &l->site->cluster->auth.users;
@@ -162,6 +180,7 @@ static void read_state(struct listing *l)
                 char *path CLEANUP(free_p) = xasprintf("users/%s.pem", u->v[i].name), *user CLEANUP(free_p) = xasprintf("user %s", u->v[i].name);
                 add_file(l, path, path, user);
         }
+        read_past(l);
 }
 
 int certs_list(struct site *s, json_t **out, struct error *err)

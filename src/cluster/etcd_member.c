@@ -16,7 +16,8 @@ struct member *etcd_voter(const struct member *m)
         for (size_t pass = 0; pass < 2; pass++) { /* those who stay first */
                 for (size_t i = 0; i < (pass ? s->gone_count : s->count); i++) {
                         struct member *one = pass ? s->gone[i] : &s->members[i];
-                        const struct etcd_peer *p = one != m && one->link && !one->left && !one->leaving ? etcd_peer_of(s->peers, s->peer_count, one->node) : NULL;
+                        const struct etcd_peer *p =
+                                one != m && one->link && !one->left && !one->leaving ? etcd_peer_of(s->peers, s->peer_count, one->node) : NULL;
                         if (p && !p->learner && (member_has_etcd(one) || one->joins))
                                 return one;
                 }

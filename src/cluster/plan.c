@@ -262,5 +262,5 @@ bool plan_empty(const struct site *s)
         for (size_t i = 0; i < s->count; i++)
                 if (s->members[i].fate != FATE_KEEP || s->members[i].joins || s->members[i].promotes)
                         return false;
-        return s->gone_count == 0;
+        return s->gone_count == 0 && !s->outsiders;
 }

@@ -1,4 +1,5 @@
 /* The plan for people and for programs: the same facts. */
+#include "cluster/outsiders.h"
 #include "cluster/plan.h"
 
 #define FILES_SHOWN 8
@@ -107,6 +108,7 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 member_text(&s->members[i], all, width, out);
         for (size_t i = 0; i < s->gone_count; i++)
                 member_text(s->gone[i], all, width, out);
+        outsiders_text(s, out);
         if (same)
                 str_addf(out, "  %zu node%s as the file says\n", same, same == 1 ? " is" : "s are");
         if (api_outage(s))
@@ -133,6 +135,6 @@ json_t *plan_json(const struct site *s)
                 json_array_append_new(nodes, member_json(&s->members[i]));
         for (size_t i = 0; i < s->gone_count; i++)
                 json_array_append_new(nodes, member_json(s->gone[i]));
-        return json_pack("{s:s, s:s, s:s?, s:b, s:b, s:o}", "cluster", s->cluster->name, "kubernetes", s->cluster->kubernetes.text, "running", s->version,
-                "changes", (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes);
+        return json_pack("{s:s, s:s, s:s?, s:b, s:b, s:o, s:o}", "cluster", s->cluster->name, "kubernetes", s->cluster->kubernetes.text, "running", s->version,
+                "changes", (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes, "shutOut", outsiders_json(s));
 }

@@ -10,6 +10,7 @@
 
 struct site;
 struct etcd_peer;
+struct outsiders;
 
 /* What becomes of a node in a run. */
 enum fate {
@@ -70,7 +71,7 @@ struct member { /* a node in a run */
         struct drain *drain;
         struct step *draining;
         struct event *timer; /* of the step that looks again and again */
-        struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
+        struct step *create, *connect, *compare, *apply, *follow, *promote, *healthy, *ready;
 };
 
 struct site {
@@ -96,6 +97,8 @@ struct site {
         struct kube *former_kube; /* their API, while none that is in the file has one */
         struct etcd_peer *peers;  /* etcd's members, by its own word */
         size_t peer_count;
+        /* people to be shut out (outsiders.h); NULL: nobody */
+        struct outsiders *outsiders;
         bool live;                 /* etcd has a quorum: who comes now joins something that lives */
         bool api_up;               /* the API answered when it was looked at */
         json_t *nodes;             /* all Nodes it has then */

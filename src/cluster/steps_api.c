@@ -157,10 +157,16 @@ void step_objects(struct step *s)
                 step_done(s, &err);
                 return;
         }
+        if (identity_people(&site->identity, site->cluster, &err) < 0) { /* whoever is in the file is known from here on */
+                step_done(s, &err);
+                return;
+        }
         if (addon_bootstrap(site->cluster, &site->identity, kubelet->content, time(NULL), &documents, &err) < 0) {
                 step_done(s, &err);
                 return;
         }
+        str_add(&documents, "\n---\n");
+        addon_admins(site->cluster, &documents);
         str_add(&documents, "\n---\n");
         addon_fabric(site->cluster, &documents);
         str_add(&documents, "\n---\n");

@@ -3,6 +3,7 @@
  * A cluster that is yet to be has no join order: every node is applied as soon as it answers and the artifacts are here; only what truly waits for the API waits for
  * it. One that lives is changed with care: etcd members come one after another, control-plane nodes change one after another, workers that must be drained a few
  * at a time, all others at once. */
+#include "cluster/outsiders.h"
 #include "cluster/reset.h"
 #include "cluster/roll.h"
 #include "cluster/upgrade.h"
@@ -35,6 +36,9 @@ void up_steps(struct site *s)
         former_steps(s, observe);
         step_after(deprecated, observe);
         step_after(s->plan, deprecated);
+        struct step *people = run_step(r, "people", NULL, step_outsiders, s);
+        step_after(people, observe);
+        step_after(s->plan, people);
         step_after(s->artifacts, deprecated); /* nothing is fetched or built for a version that is refused */
 }
 
@@ -126,7 +130,11 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 struct step *reached = reach_steps(s, m, prepare, check);
-                m->apply = run_step(&s->run, "apply", m->node->name, step_apply, m);
+                m->apply = run_step(&s->run, "apply", m->node->name, follows_first(m) ? step_apply_begin : step_apply, m);
+                if (follows_first(m)) {
+                        m->follow = run_step(&s->run, "control plane", m->node->name, step_follow, m);
+                        step_after(m->follow, m->apply);
+                }
                 step_after(m->apply, s->artifacts);
                 step_after(m->apply, reached);
                 step_after(m->apply, s->stage);
@@ -214,6 +222,7 @@ static void go(struct site *s)
                 struct member *m = &s->members[i];
                 step_after(verify, m->apply);
                 step_after(verify, m->healthy);
+                step_after(verify, m->follow);
                 if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)))
                         continue;
                 m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
@@ -226,6 +235,11 @@ static void go(struct site *s)
         step_after(dns, objects);
         step_after(verify, dns);
         step_after(verify, q.last);
+        if (s->outsiders) {
+                struct step *out = run_step(r, "shut out", NULL, step_shut_out, s);
+                step_after(out, objects);
+                step_after(verify, out);
+        }
         if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
                 fabric_steps(s, objects, dns);
 }

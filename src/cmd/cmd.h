@@ -32,7 +32,7 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force;
-        const char *lines, *kubeconfig, *ttl, *to;
+        const char *lines, *kubeconfig, *ttl, *user, *to;
         bool follow, merge, use, yes, exit_code, watch;
         bool ask_sudo_password, finish;
         const char *key; /* --key */

@@ -20,6 +20,23 @@ static void say_way(const struct cluster *c)
         fprintf(stderr, "hint: and meanwhile give kubectl --server https://127.0.0.1:%ld\n", c->api.port);
 }
 
+/* Beside a run that holds the lock, what that run has written already is as good. */
+static int read_identity(const struct options *o, const struct cluster *c, struct identity *id, struct str *text, struct error *err)
+{
+        const char *state = o->state ? o->state : ".slipway";
+        int r = identity_open(state, c, time(NULL), id, err);
+        if (r != -EWOULDBLOCK) {
+                if (r == 0)
+                        r = identity_kubeconfig(id, c, text, err);
+                return r < 0 ? r : identity_sync(id, err);
+        }
+        struct error why CLEANUP(error_release) = { 0 };
+        if (identity_look(state, c, time(NULL), id, &why) < 0 || identity_kubeconfig(id, c, text, &why) < 0 || id->lost)
+                return r; /* that it is locked is the sentence */
+        error_release(err);
+        return 0;
+}
+
 int cmd_kubeconfig(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
@@ -37,9 +54,7 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
         if (r < 0)
                 return r;
         facts_addresses(facts, c);
-        if ((r = identity_open(o->state ? o->state : ".slipway", c, time(NULL), &id, err)) < 0)
-                return r;
-        if ((r = identity_kubeconfig(&id, c, &text, err)) < 0 || (r = identity_sync(&id, err)) < 0)
+        if ((r = read_identity(o, c, &id, &text, err)) < 0)
                 return r;
         say_way(c);
         if (o->merge)

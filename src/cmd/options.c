@@ -32,6 +32,7 @@ const struct option_row option_table[] = {
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
+        { "user", 0, OPT_STRING, AT(user), "NAME", NULL, COMPLETE_NONE, "whom it is for, of auth.users: it goes when they are shut out" },
         { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
         { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "ask nothing: what the plan says is meant" },
         { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE, "end with status 9 when something would change" },

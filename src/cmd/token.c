@@ -2,6 +2,7 @@
 #include <event2/event.h>
 #include <time.h>
 
+#include "cluster/outsiders.h"
 #include "cmd/reach.h"
 #include "config/scalar.h"
 
@@ -42,12 +43,15 @@ static int ask(struct reach *r, const char *method, const char *path, const char
 
 /* ---- create ---- */
 
-static json_t *token_secret(const char *id, const char *secret, const char *expiration)
+static json_t *token_secret(const char *id, const char *secret, const char *expiration, const char *user)
 {
-        return json_pack("{s:s, s:s, s:{s:s+, s:s}, s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Secret", "metadata", "name",
+        json_t *o = json_pack("{s:s, s:s, s:{s:s+, s:s}, s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Secret", "metadata", "name",
                 "bootstrap-token-", id, "namespace", "kube-system", "type", "bootstrap.kubernetes.io/token", "stringData", "token-id", id, "token-secret",
                 secret, "expiration", expiration, "usage-bootstrap-authentication", "true", "usage-bootstrap-signing", "true", "auth-extra-groups", GROUP,
                 "description", "made by slipway token create");
+        if (user)
+                json_object_set_new(json_object_get(o, "metadata"), "labels", json_pack("{s:s}", USER_LABEL, user));
+        return o;
 }
 
 static void print_created(const struct reach *r, const struct options *o, const char *token, const char *expiration, const char *hash)
@@ -68,6 +72,15 @@ static void print_created(const struct reach *r, const struct options *o, const 
         json_decref(j);
 }
 
+static int check_user(const struct cluster *c, const char *user, struct error *err)
+{
+        for (size_t i = 0; i < c->auth.users.n; i++)
+                if (streq(c->auth.users.v[i].name, user))
+                        return 0;
+        error_set(err, ENOENT, EXIT_USAGE, "--user: there is no '%s' in auth.users", user);
+        return error_hint(err, "add them to auth.users and run slipway up, or leave --user out");
+}
+
 static int create(struct reach *r, const struct options *o, struct error *err)
 {
         const char *ttl = o->ttl ? o->ttl : TTL_DEFAULT;
@@ -78,13 +91,15 @@ static int create(struct reach *r, const struct options *o, struct error *err)
                 error_set(err, EINVAL, EXIT_USAGE, "--ttl: '%s' is not a time of at most ten years", ttl);
                 return error_hint(err, "write it as 30m, 24h or 7d");
         }
+        if (o->user && check_user(r->cluster, o->user, err) < 0)
+                return -err->code;
         char *hash CLEANUP(free_p) = identity_ca_hash(&r->site.identity, err);
         if (!hash)
                 return -err->code;
         time_t end = time(NULL) + seconds;
         strftime(expiration, sizeof(expiration), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
         token_random(id, secret);
-        json_t *object = token_secret(id, secret, expiration);
+        json_t *object = token_secret(id, secret, expiration, o->user);
         char *body CLEANUP(free_p) = json_dumps(object, 0), *token CLEANUP(free_p) = xasprintf("%s.%s", id, secret);
         json_decref(object);
         int status, e = ask(r, "POST", SECRETS, body, &status, err);
@@ -115,14 +130,19 @@ static const char *decoded(const json_t *secret, const char *key, char out[256])
         return out;
 }
 
+static const char *user_of(const json_t *secret)
+{
+        return json_string_value(json_object_get(json_object_get(json_object_get(secret, "metadata"), "labels"), USER_LABEL));
+}
+
 static json_t *tokens_json(const json_t *list)
 {
         json_t *all = json_array(), *secret;
         char id[256], expires[256], description[256];
         size_t i;
-        json_array_foreach(json_object_get(list, "items"), i, secret)
-                json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "id", decoded(secret, "token-id", id), "expires",
-                                                   decoded(secret, "expiration", expires), "description", decoded(secret, "description", description)));
+        json_array_foreach(json_object_get(list, "items"), i, secret) json_array_append_new(
+                all, json_pack("{s:s, s:s, s:s?, s:s}", "id", decoded(secret, "token-id", id), "expires", decoded(secret, "expiration", expires), "user",
+                             user_of(secret), "description", decoded(secret, "description", description)));
         return all;
 }
 
@@ -139,11 +159,11 @@ static int list_tokens(struct reach *r, const struct options *o, struct error *e
                 char *text CLEANUP(free_p) = json_dumps(all, JSON_INDENT(2));
                 printf("%s\n", text ? text : "[]");
         } else {
-                printf("%-8s%-22s%s\n", "ID", "EXPIRES", "DESCRIPTION");
+                printf("%-8s%-22s%-16s%s\n", "ID", "EXPIRES", "USER", "DESCRIPTION");
                 json_array_foreach(all, i, t)
                 {
-                        const char *expires = json_string_value(json_object_get(t, "expires"));
-                        printf("%-8s%-22s%s\n", json_string_value(json_object_get(t, "id")), *expires ? expires : "never",
+                        const char *expires = json_string_value(json_object_get(t, "expires")), *user = json_string_value(json_object_get(t, "user"));
+                        printf("%-8s%-22s%-16s%s\n", json_string_value(json_object_get(t, "id")), *expires ? expires : "never", user ? user : "-",
                                 json_string_value(json_object_get(t, "description")));
                 }
         }

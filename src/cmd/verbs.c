@@ -193,10 +193,10 @@ const struct verb verb_table[] = {
                 .min_args = 1,
                 .max_args = 2,
                 .summary = "make, list or delete tokens with which machines join",
-                .help = "create prints the kubeadm join line for a machine that slipway does not keep; the token is good for --ttl. list shows the tokens "
-                        "without "
-                        "their secrets. delete takes a token's ID, the six characters before the dot.",
-                .options = "ttl",
+                .help = "create prints the kubeadm join line for a machine that slipway does not keep; the token is good for --ttl, and goes with --user's "
+                        "NAME when that is taken out of auth.users. list shows the tokens without their secrets. delete takes a token's ID, the six "
+                        "characters before the dot.",
+                .options = "ttl user",
                 .run = cmd_token },
         { .name = "etcd",
                 .args = "members|snapshot|restore|recover|drill|defrag [SNAPSHOT]",

@@ -333,11 +333,14 @@ int identity_user(struct identity *id, const struct cluster *c, const struct use
         static const char *const name = "client";
         char *path CLEANUP(free_p) = store_name(id->dir, "users", u->name);
         struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, NULL) };
+        struct cert_info now;
         *out = (struct leaf){ 0 };
         user_want(c, u, &id->pki->want);
         int r = leaf_file_read(&f, err);
         if (r == 0)
                 r = leaf_file_get(&f, id, name, &id->pki->want, out, err);
+        if (r == 0 && f.there && f.issued && cert_describe(out->cert, &now, NULL))
+                r = past_keep(id, u->name, path, now.to, err);
         if (r == 0)
                 r = leaf_file_write(&f, id, &name, out, 1, err);
         id->pki->file = f.text;

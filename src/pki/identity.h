@@ -4,7 +4,8 @@
  *   pki/ca.crt .key      and etcd/ca, front-proxy-ca, sa.key/.pub (written with fsync: they cannot be made again)
  *   pki/lb.crt .key      load balancer; pki/dex.crt .key: OIDC provider (when wanted)
  *   nodes/NODE.pem       every leaf of one node, key and certificate one after the other, each under a "# leaf" line, and the file's digest
- *   users/USER.pem       one user's, likewise
+ *   users/USER.pem       one user's, likewise; it stays when they are no longer in the file, until they are shut out (people.c)
+ *   past/USER.pem        a certificate that a user was given earlier and that lasts longer than what they have now: it cannot be taken back
  *   admin.pem            the admin's, for the person at the keyboard
  *   rotation.json        while authorities or keys change: how far each is (rotation.c), and the new encryption key (secret)
  *   next/pki/...         the new authorities and the new sa.key, as long as that lasts
@@ -95,6 +96,7 @@ struct identity {
         bool created; /* this run made it */
         bool looking; /* identity_look: nothing is written */
         bool holding; /* leaves of nodes are written by identity_keep: what is not done must not be remembered as done */
+        bool lost;    /* and a leaf was issued that nobody will know of: not to be given away */
         bool renew;   /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
         const struct strings *renew_nodes;
         struct pki *pki; /* of this room alone: prepared issuers, buffers */
@@ -128,10 +130,25 @@ int identity_keep(struct identity *id, const struct node *n, struct node_identit
 int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err);
 /* Whether the certificate (PEM) is one of that authority's, and good now. */
 bool identity_signed(const struct identity *id, enum ca_id ca, const char *pem);
+/* The same for a client of the API: also one of the other authority's, while both are believed. */
+bool identity_lets_in(const struct identity *id, const char *pem);
 /* Leaves of the node are to be issued anew. */
 bool identity_renews(const struct identity *id, const char *node);
 /* The administrator's leaf, the users' and what has a certificate besides: from their files, or issued. */
 int identity_people(struct identity *id, const struct cluster *c, struct error *err);
+
+/* ---- people.c ---- */
+
+struct outsider { /* somebody who was given a certificate and is no longer in the file */
+        const char *name;
+        struct strings groups; /* that it says */
+        time_t until;          /* the end of the one that lasts longest */
+        const char *file;
+};
+/* Those who have not been shut out yet; in the arena. */
+size_t identity_outsiders(const struct identity *id, const struct cluster *c, struct arena *a, struct outsider **out);
+/* What they had in the API is gone: so is their key here. Their certificate stays known as long as it is good. */
+int identity_shut_out(struct identity *id, const struct outsider *o, struct error *err);
 
 /* ---- rotation.c ---- */
 

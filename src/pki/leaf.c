@@ -141,18 +141,14 @@ void leaf_want(enum leaf_id id, const struct cluster *c, const struct node *n, s
                 l->names(c, n, w);
 }
 
+/* That somebody is an admin is not said here but by a binding in the cluster (addon_admins), for that can be taken back. */
 void user_want(const struct cluster *c, const struct user *u, struct want *w)
 {
-        bool admin = u->admin;
         begin(c, w, CA_CLUSTER, USAGE_CLIENT);
         if (u->lifetime > 0)
                 w->lifetime = u->lifetime;
-        for (size_t i = 0; i < u->groups.n; i++) {
+        for (size_t i = 0; i < u->groups.n; i++)
                 want_o(w, u->groups.v[i]);
-                admin = admin && !streq(u->groups.v[i], ADMINS);
-        }
-        if (admin)
-                want_o(w, ADMINS);
         want_cn(w, u->name);
 }
 

@@ -104,6 +104,7 @@ int leaf_file_get(struct leaf_file *f, struct identity *id, const char *name, co
                 return 0;
         }
         f->issued++;
+        id->lost |= id->looking;
         return issue(id, w, out, err);
 }
 

@@ -173,9 +173,24 @@ int rotation_read(struct identity *id, struct error *err); /* what is under way,
 int rotation_authority(struct identity *id, enum ca_id ca, struct error *err);
 char *rotation_sa_path(const struct identity *id);
 int rotation_load(struct identity *id, struct error *err); /* lays what is under way over what was loaded */
+int rotation_write(const struct identity *id, struct error *err);
 int identity_open_rotating(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
+
+/* --- cross.c: the certificate that the old cluster authority gave the new one; `dir` is the state's, or its next/ --- */
+
+char *cross_path(const char *dir);
+int cross_read(const char *dir, time_t now, struct authority *a, struct error *err); /* puts it behind what `a` signs */
+int cross_make(const struct authority *old, struct authority *new, int64_t lifetime, const char *dir, time_t now, struct error *err);
+
+/* --- sa.c --- */
+
 int sa_parse(const char *path, struct span pem, char **pub, struct error *err);
 int sa_make(struct pki *p, enum key_algorithm a, char **key, char **pub, struct error *err);
+
+/* --- people.c --- */
+
+/* The certificate in the file is no longer the one in use: kept in mind when it is good for longer than `against` and than what is kept already. */
+int past_keep(const struct identity *id, const char *name, const char *file, time_t against, struct error *err);
 
 /* --- secrets.c: identity.json --- */
 

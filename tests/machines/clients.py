@@ -18,17 +18,26 @@ class Api:
     def __init__(self, kubeconfig, host=None, port=None):
         config = read_kubeconfig(kubeconfig)
         self.host, self.port = host or config["host"], port or config["port"]
-        self.context = ssl.create_default_context(cadata=config["ca"].decode())
-        self.context.check_hostname = False  # the reader's way is a tunnel
+        self.connection = None
+        self.again(kubeconfig)
+
+    def again(self, kubeconfig):
+        """What is in the kubeconfig now: for the next connection. May be called by another thread."""
+        config = read_kubeconfig(kubeconfig)
+        context = ssl.create_default_context(cadata=config["ca"].decode())
+        context.check_hostname = False  # the reader's way is a tunnel
         with tempfile.NamedTemporaryFile(suffix=".pem") as pem:
             pem.write(config["cert"] + b"\n" + config["key"])
             pem.flush()
-            self.context.load_cert_chain(pem.name)
-        self.connection = None
+            context.load_cert_chain(pem.name)
+        self.context, self.old = context, True
 
     def request(self, method, path, body=None, timeout=TIMEOUT):
         """(status, body); raises OSError or http.client.HTTPException when there was no answer."""
         try:
+            if self.old:  # a connection is whose it was when it was made
+                self.old = False
+                self.close()
             if not self.connection:
                 self.connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.context)
                 self.connection.connect()
