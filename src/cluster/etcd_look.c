@@ -77,7 +77,7 @@ static void wake(struct etcd_seen *n)
                 "systemctl is-active -q etcd.service || systemctl start --no-block etcd.service; was=; n=0; while [ $n -lt 15 ]; do n=$((n + 1)); "
                 "now=$(curl -s --max-time 3 \"$1\" | awk '$1 == \"etcd_server_proposals_applied_total\" { a = $2 } "
                 "$1 == \"etcd_debugging_mvcc_current_revision\" { r = $2 } $1 == \"etcd_mvcc_db_total_size_in_bytes\" { s = $2 } "
-                "END { if (a > 0) printf \"%d %d %d\", a, r, s }'); "
+                "END { if (a > 0) printf \"%.0f %.0f %.0f\", a, r, s }'); "
                 "if [ -n \"$now\" ] && [ \"$now\" = \"$was\" ]; then break; fi; was=$now; sleep 0.5; done; echo \"$now\"",
                 "wake", n->member->node->ip[0].family == 6 ? "http://[::1]:2381/metrics" : "http://127.0.0.1:2381/metrics", NULL };
         link_run(n->member->link, argv, NULL, 4096, on_awake, n);

@@ -287,6 +287,7 @@ def test_lost_quorum(store):
     store.destroy("control-1", "control-3")
     until("the third sees it", lambda: not store.members()["quorum"])
     store.refused(7, "etcd has no quorum", "etcd", "snapshot")
+    store.refused(7, "2 of its 3 members have lost their data", "up")
     store.on("control-2", "systemctl stop etcd")  # as after a boot, or as a recovery leaves it that was cut off: it answers no more
     said = store.slipway("etcd", "recover").stdout
     until_when = re.search(r"rebuilt from control-2 .raft index \d+.: its data goes up to (\S+ \S+) UTC, \d+ s before this command", said)
@@ -304,6 +305,7 @@ def test_all_lost(store):
     newest = store.snapshot().name
     store.destroy(*CONTROL)
     store.refused(7, "no member of etcd is left", "etcd", "recover")
+    store.refused(7, "no etcd member has its data any more", "up")
     store.slipway("etcd", "restore", newest, "--yes")
     assert store.has("in-snapshot") and before <= store.objects()
     assert store.worker() == worker
