@@ -5,12 +5,15 @@
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS 15000 /* a slow answer must not look like none: nodes that are gone are known from it */
+#define ASK_MS      15000 /* a slow answer must not look like none: nodes that are gone are known from it */
+#define API_MS      60000 /* an API that lives may just be starting again */
+#define API_LOOK_MS 300
 
 struct observe {
         struct site *site;
         struct step *step;
         size_t waiting, next; /* next: the member that etcd is asked on when the one before did not answer */
+        bool dumb;            /* no member of etcd answers */
 };
 
 /* ---- nodes that are no longer in the file ---- */
@@ -186,10 +189,17 @@ static void ask_etcd(struct observe *o)
                 etcd_ask(m, ETCD_MEMBERS, ASK_MS / 1000, on_peers, o);
                 return;
         }
+        o->dumb = true;
         answered(o);
 }
 
 /* ---- the API ---- */
+
+static void ask_nodes(evutil_socket_t fd, short what, void *arg);
+
+/* A run that was killed may have left the API server starting. Without it nobody knows who is cordoned, which version runs and who must be drained, so a plan made
+ * now would be a wrong one. Where it has never been, or where etcd is silent, it does not come by itself. */
+static bool api_comes(const struct observe *o) { return !o->dumb && site_born(o->site) && run_now(&o->site->run) - o->step->began < API_MS; }
 
 static void on_version(const struct kube_reply *reply, void *arg)
 {
@@ -202,7 +212,13 @@ static void on_version(const struct kube_reply *reply, void *arg)
 
 static void on_nodes(const struct kube_reply *reply, void *arg)
 {
+        static const struct timeval soon = { .tv_usec = API_LOOK_MS * 1000 };
         struct observe *o = arg;
+        if (reply->error && api_comes(o)) {
+                step_doing(o->step, -1, "waiting for the API: %s", reply->error);
+                event_base_once(o->site->base, -1, EV_TIMEOUT, ask_nodes, o, &soon);
+                return;
+        }
         if (reply->error) {
                 answered(o);
                 return;
@@ -210,6 +226,12 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         o->site->api_up = true;
         o->site->nodes = json_incref(reply->body);
         kube_request(o->site->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
+}
+
+static void ask_nodes(evutil_socket_t fd, short what, void *arg)
+{
+        struct observe *o = arg;
+        kube_request(o->site->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
 }
 
 /* Something of ours runs on a control-plane node. */
@@ -231,7 +253,7 @@ void step_observe(struct step *step)
         *o = (struct observe){ .site = s, .step = step, .waiting = 2 };
         ask_etcd(o);
         if (s->identity.prefix && any_api(s) && site_kube(s, &err) == 0)
-                kube_request(s->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
+                ask_nodes(-1, 0, o);
         else
                 answered(o);
 }

@@ -24,33 +24,55 @@ int restore_unfinished(const struct site *s, struct error *err)
         json_t *o = marker_read(path);
         const char *snapshot = json_string_value(json_object_get(o, "snapshot"));
         if (o) {
-                error_set(err, EBUSY, EXIT_STATE, "a restore of etcd was begun and has not ended: some members may hold the old data and some the new");
+                error_set(err, EBUSY, EXIT_STATE, "a restore of etcd was begun and has not ended: %s",
+                        json_is_true(json_object_get(o, "restored")) ? "what was there before still lies beside the data"
+                                                                     : "some members may hold the old data and some the new");
                 error_hint(err, BEGUN_HINT, snapshot ? snapshot : "SNAPSHOT");
         }
         json_decref(o);
         return o ? -err->code : 0;
 }
 
-/* The token of this restore: the one it was begun with, if it was begun with the same snapshot. */
-static int begin(struct restore *r, struct error *err)
+static int marker_write(const struct restore *r, bool restored, struct error *err)
 {
-        struct snapshot *s = r->snapshot;
-        json_t *before = marker_read(r->marker);
-        const char *digest = json_string_value(json_object_get(before, "sha256")), *token = json_string_value(json_object_get(before, "token"));
-        bool same = digest && token && streq(digest, s->digest);
-        r->token = same ? arena_strdup(r->site->arena, token)
-                        : arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
-        json_decref(before);
-        json_t *o = json_pack("{s:s, s:s, s:s}", "snapshot", s->path, "sha256", s->digest, "token", r->token);
+        json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "snapshot", r->snapshot->path, "sha256", r->snapshot->digest, "token", r->token, "restored", restored);
         char *text CLEANUP(free_p) = json_dumps(o, JSON_INDENT(2));
         json_decref(o);
         return file_write(r->marker, text, strlen(text), 0600, FILE_SYNC, NULL, err);
+}
+
+/* The token that a restore of this snapshot was begun with, if it was begun; `restored`: all of it is done but for what it leaves behind. */
+static const char *begun_token(const struct restore *r, bool *restored)
+{
+        json_t *before = marker_read(r->marker);
+        const char *digest = json_string_value(json_object_get(before, "sha256")), *token = json_string_value(json_object_get(before, "token"));
+        bool same = digest && token && streq(digest, r->snapshot->digest);
+        token = same ? arena_strdup(r->site->arena, token) : NULL;
+        *restored = same && json_is_true(json_object_get(before, "restored"));
+        json_decref(before);
+        return token;
+}
+
+static int begin(struct restore *r, struct error *err)
+{
+        bool restored;
+        r->token = begun_token(r, &restored);
+        if (!r->token)
+                r->token = arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
+        return marker_write(r, false, err);
 }
 
 static void step_begin(struct step *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
         step_done(s, begin(s->arg, &err) < 0 ? &err : NULL);
+}
+
+/* From here on a member that has forgotten its token must not get the data again: the others have gone on with theirs. */
+static void step_restored(struct step *s)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        step_done(s, marker_write(s->arg, true, &err) < 0 ? &err : NULL);
 }
 
 static void step_end(struct step *s)
@@ -87,7 +109,7 @@ static const char *initial_cluster(const struct restore *r)
 }
 
 struct shared { /* what all nodes meet at */
-        struct step *artifacts, *prepare, *save, *checked, *ready, *stopped, *put, *api, *objects, *dns, *clean;
+        struct step *artifacts, *prepare, *save, *checked, *ready, *stopped, *put, *api, *objects, *dns, *restored, *clean;
 };
 
 static void step_meet(struct step *s) { step_done(s, NULL); }
@@ -160,8 +182,24 @@ static void node_steps(struct restore_node *n, const struct shared *all)
         }
         if (n->part) {
                 struct step *clean = run_step(r, "clean", name, step_restore_clean, n);
-                step_after(clean, all->dns);
+                step_after(clean, all->restored);
                 step_after(all->clean, clean);
+        }
+}
+
+/* Killed when all was done but this. */
+static void clean_steps(struct restore *r)
+{
+        struct run *run = &r->site->run;
+        struct step *end = run_step(run, "end", NULL, step_end, r);
+        for (size_t i = 0; i < r->site->count; i++) {
+                struct restore_node *n = &r->nodes[i];
+                if (!n->part)
+                        continue;
+                struct step *connect = run_step(run, "connect", n->member->node->name, step_connect, n->member);
+                struct step *clean = run_step(run, "clean", n->member->node->name, step_restore_clean, n);
+                step_after(clean, connect);
+                step_after(end, clean);
         }
 }
 
@@ -169,6 +207,11 @@ void restore_steps(struct restore *r)
 {
         struct site *s = r->site;
         struct run *run = &s->run;
+        bool restored = false;
+        if (!r->survivor && begun_token(r, &restored) && restored) {
+                clean_steps(r);
+                return;
+        }
         struct shared all = { .artifacts = run_step(run, "artifacts", NULL, step_artifacts, s), .prepare = run_step(run, "prepare", NULL, step_prepare, s) };
         if (r->survivor) {
                 struct step *connect = run_step(run, "reach", r->survivor->node->name, step_connect, r->survivor);
@@ -183,10 +226,12 @@ void restore_steps(struct restore *r)
         all.api = run_step(run, "API", NULL, step_api, s);
         all.objects = run_step(run, "objects", NULL, step_objects, s);
         all.dns = run_step(run, "DNS", NULL, step_dns, s);
+        all.restored = run_step(run, "restored", NULL, step_restored, r);
         all.clean = run_step(run, "end", NULL, step_end, r);
         step_after(all.objects, all.api);
         step_after(all.dns, all.objects);
-        step_after(all.clean, all.dns);
+        step_after(all.restored, all.dns);
+        step_after(all.clean, all.restored);
         for (size_t i = 0; i < s->count; i++)
                 if (!r->nodes[i].left)
                         node_steps(&r->nodes[i], &all);

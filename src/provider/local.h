@@ -11,7 +11,8 @@
  *     host_key, console
  *
  * The keeper is this program started once more (provider_keeper): it puts itself into the machine's cgroups, mounts the overlay, and starts nspawn, again
- * each time the machine reboots. It has its own session, so it survives the run that made it. Killing it kills the machine.
+ * each time the machine reboots. It has its own session, so it survives the run that made it, and it is the first of a namespace of processes: killing it kills
+ * the machine.
  *
  * For tests: a machine's id is the first 8 hex digits of SHA-256 of "ID/NODE"; its side of the network cable on this computer is called vb-MACHINEID, so
  * `ip link set vb-MACHINEID down` takes the machine off the network and `up` puts it back. Both ids are in machine.json. */
