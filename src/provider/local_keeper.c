@@ -213,7 +213,7 @@ static void detached(const struct local_machine *m, const char *inner, int ready
         sigaddset(&set, SIGCHLD);
         sigprocmask(SIG_BLOCK, &set, NULL);
         setsid();
-        if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        if (unshare(CLONE_NEWNS) < 0 || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
                 fprintf(stderr, "cannot mount /proc for the machine: %s\n", strerror(errno));
         else if (to_console(m->dir, &err) == 0) {
                 (void)!write(ready, "", 1);

@@ -19,7 +19,7 @@ OLD, NEW = "1.35.4", "1.36.3"
 KILLS, STRIDE, SEED = int(os.environ.get("KILLS") or 4), int(os.environ.get("STRIDE") or 1), int(os.environ.get("SEED") or time.time())
 SPEC = """\
   kubernetes: VERSION
-  provider: {local: {network: 10.131.0.0/24}}
+  provider: {local: {network: 10.131.NET.0/24}}
   pools:
     - {name: control, roles: [control-plane, etcd], count: 1}
     - {name: worker, count: 1}
@@ -28,6 +28,10 @@ KINDS = ("nodes,namespaces,services,endpoints,deployments,daemonsets,configmaps,
          "priorityclasses,poddisruptionbudgets,persistentvolumes,resourcequotas")
 MEMBERS = ["member", "target"]  # lines of an agent's record that say how, not what
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
+
+
+def spec(version, network):
+    return SPEC.replace("VERSION", version).replace("NET", str(network))
 
 
 class Victim(Machines):
@@ -121,7 +125,7 @@ def chain(m, *args, phase=lambda: None, stride=STRIDE):
 @pytest.fixture(scope="module")
 def undisturbed():
     """(what up makes, how many boundaries it has, how long it takes)"""
-    with Victim("kills-up", SPEC.replace("VERSION", NEW)) as m:
+    with Victim("kills-up", spec(NEW, 1)) as m:
         begun = time.monotonic()
         m.slipway("up")
         seconds, n = time.monotonic() - begun, m.boundaries()
@@ -131,7 +135,7 @@ def undisturbed():
 
 
 def test_up_killed_at_every_boundary(undisturbed):
-    with Victim("kills-up", SPEC.replace("VERSION", NEW)) as m:
+    with Victim("kills-up", spec(NEW, 1)) as m:
         chain(m, "up")
         m.well("control-1", "worker-1")
         same(m.result(), undisturbed[0])
@@ -142,7 +146,7 @@ def test_up_of_a_new_cluster_killed_once(undisturbed, kill):
     """At boundaries all over the run, and at random moments."""
     result, boundaries, seconds = undisturbed
     dice = random.Random(SEED + kill)
-    with Victim("kills-up", SPEC.replace("VERSION", NEW)) as m:
+    with Victim("kills-up", spec(NEW, 1)) as m:
         if kill < KILLS:
             m.killed(dice.randint(boundaries * kill // KILLS + 1, boundaries * (kill + 1) // KILLS), "up")
         else:
@@ -158,7 +162,7 @@ def test_up_of_a_new_cluster_killed_once(undisturbed, kill):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with Victim("kills", SPEC.replace("VERSION", OLD)) as m:
+    with Victim("kills", spec(OLD, 2)) as m:
         m.slipway("up")
         m.kubectl("create", "configmap", "kept")
         yield m
