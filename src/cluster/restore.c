@@ -41,25 +41,23 @@ static int marker_write(const struct restore *r, bool restored, struct error *er
         return file_write(r->marker, text, strlen(text), 0600, FILE_SYNC, NULL, err);
 }
 
-/* The token that a restore of this snapshot was begun with, if it was begun; `restored`: all of it is done but for what it leaves behind. */
-static const char *begun_token(const struct restore *r, bool *restored)
+/* What was begun with this snapshot goes on under its token. */
+static void begun(struct restore *r)
 {
         json_t *before = marker_read(r->marker);
         const char *digest = json_string_value(json_object_get(before, "sha256")), *token = json_string_value(json_object_get(before, "token"));
         bool same = digest && token && streq(digest, r->snapshot->digest);
-        token = same ? arena_strdup(r->site->arena, token) : NULL;
-        *restored = same && json_is_true(json_object_get(before, "restored"));
+        r->token = same ? arena_strdup(r->site->arena, token)
+                        : arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
+        r->restored = same && json_is_true(json_object_get(before, "restored"));
         json_decref(before);
-        return token;
 }
 
 static int begin(struct restore *r, struct error *err)
 {
-        bool restored;
-        r->token = begun_token(r, &restored);
-        if (!r->token)
-                r->token = arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
-        return marker_write(r, false, err);
+        if (r->survivor) /* its snapshot was not known before */
+                begun(r);
+        return marker_write(r, r->restored, err);
 }
 
 static void step_begin(struct step *s)
@@ -68,7 +66,7 @@ static void step_begin(struct step *s)
         step_done(s, begin(s->arg, &err) < 0 ? &err : NULL);
 }
 
-/* From here on a member that has forgotten its token must not get the data again: the others have gone on with theirs. */
+/* From here on nobody is stopped and given the data again: all have it and have gone on, and some may have forgotten their token. */
 static void step_restored(struct step *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -187,31 +185,12 @@ static void node_steps(struct restore_node *n, const struct shared *all)
         }
 }
 
-/* Killed when all was done but this. */
-static void clean_steps(struct restore *r)
-{
-        struct run *run = &r->site->run;
-        struct step *end = run_step(run, "end", NULL, step_end, r);
-        for (size_t i = 0; i < r->site->count; i++) {
-                struct restore_node *n = &r->nodes[i];
-                if (!n->part)
-                        continue;
-                struct step *connect = run_step(run, "connect", n->member->node->name, step_connect, n->member);
-                struct step *clean = run_step(run, "clean", n->member->node->name, step_restore_clean, n);
-                step_after(clean, connect);
-                step_after(end, clean);
-        }
-}
-
 void restore_steps(struct restore *r)
 {
         struct site *s = r->site;
         struct run *run = &s->run;
-        bool restored = false;
-        if (!r->survivor && begun_token(r, &restored) && restored) {
-                clean_steps(r);
-                return;
-        }
+        if (!r->survivor)
+                begun(r);
         struct shared all = { .artifacts = run_step(run, "artifacts", NULL, step_artifacts, s), .prepare = run_step(run, "prepare", NULL, step_prepare, s) };
         if (r->survivor) {
                 struct step *connect = run_step(run, "reach", r->survivor->node->name, step_connect, r->survivor);

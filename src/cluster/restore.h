@@ -33,6 +33,7 @@ struct restore {
         struct restore_node *nodes;
         char *marker; /* path */
         const char *token;
+        bool restored;       /* by a run before this one: all members have the data and live */
         const char *initial; /* name=url,… of those that take part */
         time_t begun;
 };
