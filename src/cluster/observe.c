@@ -5,15 +5,17 @@
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS      15000 /* a slow answer must not look like none: nodes that are gone are known from it */
-#define API_MS      60000 /* an API that lives may just be starting again */
-#define API_LOOK_MS 300
+#define ASK_MS  15000 /* a slow answer must not look like none: nodes that are gone are known from it */
+#define API_MS  60000 /* an API that lives may just be starting again, */
+#define ETCD_MS 20000 /* and so may etcd: sooner, as nothing goes before it */
+#define LOOK_MS 300
 
 struct observe {
         struct site *site;
         struct step *step;
         size_t waiting, next; /* next: the member that etcd is asked on when the one before did not answer */
-        bool dumb;            /* no member of etcd answers */
+        bool etcd;            /* somebody could be asked for etcd's members */
+        bool dumb;            /* and nobody answers */
 };
 
 /* ---- nodes that are no longer in the file ---- */
@@ -180,13 +182,30 @@ static void on_peers(struct member *m, json_t *answer, const char *trouble, void
         answered(o);
 }
 
+/* A run that was killed may have left etcd and the API server starting. Without them nobody knows who is cordoned, which version runs and who must be drained, so a
+ * plan made now would be a wrong one. Where they have never been they do not come by themselves, nor does the API where etcd is silent. */
+static bool comes(const struct observe *o, int64_t ms) { return site_born(o->site) && run_now(&o->site->run) - o->step->began < ms; }
+
+static void ask_etcd_again(evutil_socket_t fd, short what, void *arg)
+{
+        struct observe *o = arg;
+        o->next = 0;
+        ask_etcd(o);
+}
+
 static void ask_etcd(struct observe *o)
 {
+        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
         while (o->next < o->site->count) {
                 struct member *m = &o->site->members[o->next++];
                 if (!m->link || !member_has_etcd(m))
                         continue;
+                o->etcd = true;
                 etcd_ask(m, ETCD_MEMBERS, ASK_MS / 1000, on_peers, o);
+                return;
+        }
+        if (o->etcd && comes(o, ETCD_MS)) {
+                event_base_once(o->site->base, -1, EV_TIMEOUT, ask_etcd_again, o, &soon);
                 return;
         }
         o->dumb = true;
@@ -196,10 +215,6 @@ static void ask_etcd(struct observe *o)
 /* ---- the API ---- */
 
 static void ask_nodes(evutil_socket_t fd, short what, void *arg);
-
-/* A run that was killed may have left the API server starting. Without it nobody knows who is cordoned, which version runs and who must be drained, so a plan made
- * now would be a wrong one. Where it has never been, or where etcd is silent, it does not come by itself. */
-static bool api_comes(const struct observe *o) { return !o->dumb && site_born(o->site) && run_now(&o->site->run) - o->step->began < API_MS; }
 
 static void on_version(const struct kube_reply *reply, void *arg)
 {
@@ -212,9 +227,9 @@ static void on_version(const struct kube_reply *reply, void *arg)
 
 static void on_nodes(const struct kube_reply *reply, void *arg)
 {
-        static const struct timeval soon = { .tv_usec = API_LOOK_MS * 1000 };
+        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
         struct observe *o = arg;
-        if (reply->error && api_comes(o)) {
+        if (reply->error && !o->dumb && comes(o, API_MS)) {
                 step_doing(o->step, -1, "waiting for the API: %s", reply->error);
                 event_base_once(o->site->base, -1, EV_TIMEOUT, ask_nodes, o, &soon);
                 return;
