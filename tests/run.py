@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs the tests, stage by stage, and counts them.
 
-    tests/run.py [STAGE...]     (default: all)
+    tests/run.py [STAGE...]     (default: all of STAGES)
+    tests/run.py soak           (all of SOAK, and what it needs)
 
-A stage is one row of STAGES. Two run at a time: each lane takes the first row that has all it needs, so that long stages stand
+A stage is one row of STAGES or SOAK. Two run at a time: each lane takes the first row that has all it needs, so that long stages stand
 first and short ones fill up. The slow builds of the upstream programs (UPSTREAM) go on in the background from the start. A line
 a stage, when it has ended; the last line is `N passed, N failed`.
 """
@@ -128,9 +129,9 @@ def other_clusters(log):
     return pytest(log, *rest)
 
 
-def soak(log):
-    """What is too long for every time."""
-    return (0, 1) if build("build", log, "-Dwerror=true") else pytest(log, "-m", "soak", "tests/machines")
+def soak(path):
+    """What is too long for every time, of one file."""
+    return lambda log: pytest(log, "-m", "soak", path)
 
 
 OWN_STAGE = {
@@ -160,12 +161,16 @@ STAGES = {
     "fuzz": (fuzz, []),
     "golden": (golden, ["unit"]),
     "ui": (room("ui"), ["unit"]),
+}
+# `make soak`: only when asked for.
+SOAK = {
+    **{f"soak-{p.stem.removeprefix('test_')}": (soak(p), ["unit", "upstream", "kubernetes-1.35.4"]) for p in sorted((ROOT / "tests" / "machines").glob("test_*.py"))
+       if "mark.soak" in p.read_text()},
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["unit", "sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["unit", "sanitizers", "upstream"]),
     "link-sanitizers": (room("link", build_dir="build-asan"), ["unit", "sanitizers"]),
 }
-MORE = {"soak": (soak, ["upstream"])}  # only when asked for
-ALL = STAGES | MORE
+ALL = STAGES | SOAK
 LANES = 2
 
 # Programs to test with, one build after the other; stages name those they wait for.
@@ -244,10 +249,11 @@ class Run:
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    unknown = [n for n in sys.argv[1:] if n not in ALL]
+    names = ["unit", "sanitizers", *SOAK] if sys.argv[1:] == ["soak"] else sys.argv[1:] or list(STAGES)
+    unknown = [n for n in names if n not in ALL]
     if unknown:
         sys.exit(f"no such stage: {' '.join(unknown)} (there are: {' '.join(ALL)})")
-    r = Run(sys.argv[1:] or list(STAGES))
+    r = Run(names)
     r.all()
     print(f"{r.passed} passed, {r.failed} failed")
     sys.exit(1 if r.failed or not r.passed else 0)

@@ -12,9 +12,6 @@ static bool anonymous_access(const struct cluster *c)
         return true;
 }
 
-/* How often an API server that is not ready is asked: often, because everything waits for it; but when it starts, all nodes ask it at once. */
-static const char *check_down(const struct cluster *c) { return c->node_count <= 20 ? "200ms" : c->node_count <= 200 ? "1s" : "2s"; }
-
 json_t *api_values(const struct context *x)
 {
         const struct cluster *c = x->cluster;
@@ -35,7 +32,6 @@ json_t *api_values(const struct context *x)
         json_object_set_new(v, "anonymous", json_boolean(anonymous_access(c)));
         json_object_set_new(v, "servers", servers);
         json_put(v, "annotation", str_text(&annotation));
-        json_put(v, "check_down", check_down(c));
         if (needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES))
                 json_put(v, "own", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
         return v;

@@ -44,22 +44,30 @@ static bool route6(const char *line, char dev[IF_NAMESIZE], struct cidr *out)
         return true;
 }
 
-/* The default route overlaps everything and is no objection. */
-static int range_free(const struct cidr *network, const char *bridge, struct error *err)
+/* The route that a network would collide with. The default route overlaps everything and is no objection. */
+static bool routed(const struct cidr *network, const char *bridge, char dev[IF_NAMESIZE], struct cidr *there)
 {
         bool v4 = network->ip.family == 4;
         FILE *f CLEANUP(fclose_p) = fopen(v4 ? "/proc/net/route" : "/proc/net/ipv6_route", "re");
-        char line[512], dev[IF_NAMESIZE], ours[IP_TEXT + 4], theirs[IP_TEXT + 4];
-        struct cidr there;
-        while (f && fgets(line, sizeof(line), f)) {
-                if (!(v4 ? route4(line, dev, &there) : route6(line, dev, &there)) || !there.bits || streq(dev, bridge) || streq(dev, "lo") ||
-                        !cidr_overlaps(network, &there))
-                        continue;
-                error_set(err, EADDRINUSE, EXIT_PREFLIGHT, "the machines' network %s is in use on this computer: %s goes through %s",
-                        cidr_format(network, ours), cidr_format(&there, theirs), dev);
-                return error_hint(err, "set provider.local.network to a range that nothing else uses, such as 10.118.0.0/24");
-        }
-        return 0;
+        char line[512];
+        while (f && fgets(line, sizeof(line), f))
+                if ((v4 ? route4(line, dev, there) : route6(line, dev, there)) && there->bits && !streq(dev, bridge) && !streq(dev, "lo") &&
+                        cidr_overlaps(network, there))
+                        return true;
+        return false;
+}
+
+static int range_free(const struct cidr *network, const char *bridge, struct error *err)
+{
+        char dev[IF_NAMESIZE], ours[IP_TEXT + 4], theirs[IP_TEXT + 4];
+        struct cidr there, other = { .ip = { .family = 4, .b = { 10, 118 } }, .bits = 24 };
+        if (!routed(network, bridge, dev, &there))
+                return 0;
+        error_set(err, EADDRINUSE, EXIT_PREFLIGHT, "the machines' network %s is in use on this computer: %s goes through %s", cidr_format(network, ours),
+                cidr_format(&there, theirs), dev);
+        while (other.ip.b[1] < 255 && routed(&other, bridge, dev, &there))
+                other.ip.b[1]++;
+        return error_hint(err, "set provider.local.network to a range that nothing else uses, such as %s", cidr_format(&other, ours));
 }
 
 /* ---- the bridge ---- */

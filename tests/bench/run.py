@@ -37,7 +37,7 @@ def write(title, lines, titles):
     text = list(INTRO)
     for t in [*titles, *(t for t in page if t not in titles)]:
         if t in page:
-            text += [f"## {t}", *page[t]]
+            text += [f"## {t}", *page[t], *([""] if page[t][-1] else [])]
     temp = PAGE.with_suffix(".new")
     temp.write_text("\n".join(text).rstrip("\n") + "\n")
     temp.replace(PAGE)
