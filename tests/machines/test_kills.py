@@ -42,7 +42,7 @@ class Victim(Machines):
         """Runs it until its boundary `at`: True when it was killed there, False when it had come to its end before."""
         r = subprocess.run([SLIPWAY, *args], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=4 * PATIENCE,
                            env=dict(os.environ, SLIPWAY_TEST_KILL=str(at)))
-        where = "; ".join(f"{line['step']} {line.get('node', '')}: {line['state']}" for line in self.journal()[-1:] if "state" in line)
+        where = [f"{line['step']} {line.get('node', '')}: {line['state']}" for line in self.journal() if "state" in line][-1:]
         print(f"{time.strftime('%T')} {' '.join(args)}: {'killed' if r.returncode < 0 else 'not killed'} at boundary {at}, {where}", flush=True)
         assert r.returncode in (0, -signal.SIGKILL), f"slipway {' '.join(args)} after {self.kills} kills: status {r.returncode}\n{r.stdout}{r.stderr}"
         self.kills += r.returncode != 0
