@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -36,7 +37,20 @@ def spec(version, network):
 
 
 class Victim(Machines):
-    kills = 0
+    kills, one = 0, None
+
+    def down(self):
+        """What it was made from stays here: with the same Identity the same bytes come about."""
+        r = subprocess.run([SLIPWAY, "down"], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        assert r.returncode == 0, r.stderr
+        self.kept = {p.relative_to(self.state): p.read_bytes() for p in self.state.rglob("*") if p.is_file() and "journal" not in p.name}
+        shutil.rmtree(self.dir)
+
+    def born_of(self, identity):
+        for path, content in identity.items():
+            (self.state / path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.state / path).touch(mode=0o600)
+            (self.state / path).write_bytes(content)
 
     def killed(self, at, *args):
         """Runs it until its boundary `at`: True when it was killed there, False when it had come to its end before."""
@@ -89,17 +103,16 @@ class Victim(Machines):
         until("the namespace of the verification is gone", lambda: "slipway-verify" not in self.kubectl("get", "namespaces", "-o", "name"))
         assert "restored" not in self.on("control-1", "ls -a /var/lib/etcd")
 
-    def result(self):
-        """What a run makes, without what is made by chance: {node: entries of the agent's record}, names of objects, files on the nodes that hold the cluster."""
+    def result(self, digests=True):
+        """What a run makes: {node: entries of the agent's record}, files on the nodes that are the cluster's, names of objects. Without digests: what all Identities share."""
         out = {}
         for name in self.nodes():
             record = [line.split("\t") for line in self.on(name, "cat /var/lib/slipway/applied").splitlines()[3:]]
-            out[name] = sorted((f[0], f[1], "" if f[4].startswith("/etc/kubernetes/pki") or f[4].endswith((".conf", ".pem", ".crt", ".key")) else f[2], f[4])
-                               for f in record if f[0] not in MEMBERS)
+            out[name] = sorted((f[0], f[1], f[2] if digests else "", f[4]) for f in record if f[0] not in MEMBERS)
             out[f"files of {name}"] = self.on(name, "find /etc/kubernetes /etc/cni /etc/containerd /etc/systemd/system /opt/cni /usr/local/bin "
                                               "/var/lib/slipway/store -not -type d | sort").splitlines()
         names = self.kubectl("get", KINDS, "-A", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{'\\n'}{end}").splitlines()
-        out["objects"] = sorted(n for n in names if not re.search(r"/bootstrap-token-|/slipway-verified|slipway-verify", n))
+        out["objects"] = sorted(n for n in names if not re.search(r"/bootstrap-token-|slipway-verify", n))
         return out
 
 
@@ -125,40 +138,48 @@ def chain(m, *args, phase=lambda: None):
 
 # ---- up ----
 
+class Undisturbed:
+    """What up makes, how many boundaries it has, how long it takes."""
+
+    def __init__(self):
+        with Victim("kills-up", spec(NEW, 1)) as m:
+            begun = time.monotonic()
+            m.slipway("up")
+            self.seconds, self.boundaries = time.monotonic() - begun, m.boundaries()
+            m.well("control-1", "worker-1")
+            self.result, self.names = m.result(), m.result(digests=False)
+        self.identity = m.kept
+        print(f"undisturbed: {self.boundaries} boundaries, {self.seconds:.0f} s", flush=True)
+
+
 @pytest.fixture(scope="module")
 def undisturbed():
-    """(what up makes, how many boundaries it has, how long it takes)"""
-    with Victim("kills-up", spec(NEW, 1)) as m:
-        begun = time.monotonic()
-        m.slipway("up")
-        seconds, n = time.monotonic() - begun, m.boundaries()
-        m.well("control-1", "worker-1")
-        print(f"undisturbed: {n} boundaries, {seconds:.0f} s", flush=True)
-        return m.result(), n, seconds
+    return Undisturbed()
 
 
 def test_up_killed_at_every_boundary(undisturbed):
     with Victim("kills-up", spec(NEW, 1)) as m:
+        m.born_of(undisturbed.identity)
         chain(m, "up")
         m.well("control-1", "worker-1")
-        same(m.result(), undisturbed[0])
+        same(m.result(), undisturbed.result)
 
 
 @pytest.mark.parametrize("kill", range(2 * KILLS))
 def test_up_of_a_new_cluster_killed_once(undisturbed, kill):
     """At boundaries all over the run, and at random moments."""
-    result, boundaries, seconds = undisturbed
-    dice = random.Random(SEED + kill)
+    dice, turn = random.Random(SEED + kill), kill % KILLS
     with Victim("kills-up", spec(NEW, 1)) as m:
+        m.born_of(undisturbed.identity)
         if kill < KILLS:
-            m.killed(dice.randint(boundaries * kill // KILLS + 1, boundaries * (kill + 1) // KILLS), "up")
+            m.killed(dice.randint(undisturbed.boundaries * turn // KILLS + 1, undisturbed.boundaries * (turn + 1) // KILLS), "up")
         else:
             print(f"SEED={SEED}")
-            m.killed_after(dice.uniform(seconds * (kill - KILLS) / KILLS, seconds * (kill - KILLS + 1) / KILLS), "up")
+            m.killed_after(dice.uniform(undisturbed.seconds * turn / KILLS, undisturbed.seconds * (turn + 1) / KILLS), "up")
         r = m.slipway("up")
-        assert m.kills == 0 or "going on: 'up'" in r.stderr or kill >= KILLS, r.stderr
+        assert "going on: 'up'" in r.stderr or kill >= KILLS, r.stderr
         m.well("control-1", "worker-1")
-        same(m.result(), result)
+        same(m.result(), undisturbed.result)
 
 
 # ---- the second day, on one cluster ----
@@ -181,27 +202,32 @@ def versions(m):
 
 
 @pytest.mark.parametrize("what", ["upgrade", "add", "remove", "restore", "rotate-ca"])
-def test_killed_at_every_boundary(cluster, what):
+def test_killed_at_every_boundary(cluster, request, what):
     m = cluster
     m.kubectl("get", "configmap", "kept")
     one, three = ("control-1", "worker-1"), ("control-1", "control-2", "control-3", "worker-1")
-    before = m.result()
+    before, names = m.result(), m.result(digests=False)
     if what == "upgrade":
         chain(m, "upgrade", NEW, "--yes")
         m.well(*one)
         assert versions(m) == {f"v{NEW}"}
+        m.kubectl("delete", "configmap", "kept")
+        same(m.result(digests=False), request.getfixturevalue("undisturbed").names)
+        m.kubectl("create", "configmap", "kept")
     elif what == "add":
+        m.one = before
         chain(m, "scale", "control=3", "--yes")
         m.well(*three)
     elif what == "remove":
         m.slipway("scale", "control=3", "--yes")  # there already after "add"
         chain(m, "scale", "control=1", "--yes")
         m.well(*one)
+        same(m.result(), m.one or m.result())
     elif what == "rotate-ca":
         chain(m, "certs", "rotate-ca", "cluster", "etcd", "front-proxy", "--yes", phase=lambda: rotation(m))
         m.well(*one)
         assert not rotation(m) and not (m.state / "next").exists()
-        same(m.result(), before)
+        same(m.result(digests=False), names)
     else:
         m.slipway("etcd", "snapshot", "--to", str(m.dir / "kept.db"))
         m.kubectl("create", "configmap", "lost")
