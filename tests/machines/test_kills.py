@@ -77,11 +77,17 @@ class Victim(Machines):
         path = self.state / "journal.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    def last_run(self):
+        lines = self.journal()
+        return lines[max((i for i, line in enumerate(lines) if "run" in line), default=0):]
+
     def boundaries(self):
         """How many the last run had."""
-        lines = self.journal()
-        lines = lines[max(i for i, line in enumerate(lines) if "run" in line):]
-        return sum({"begin": 1, "done": 2, "kept": 2, "failed": 2}.get(line.get("state"), 0) for line in lines)
+        return sum({"begin": 1, "done": 2, "kept": 2, "failed": 2}.get(line.get("state"), 0) for line in self.last_run())
+
+    def only_looked(self):
+        """The last run did not come to the end of its plan: it changed nothing."""
+        return not any(line.get("step") in ("plan", "checked") and line.get("state") in ("done", "kept") for line in self.last_run())
 
     def nodes(self):
         return {n["metadata"]["name"]: n for n in json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]}
@@ -124,12 +130,13 @@ def same(now, was):
         assert not gone and not new, f"{what}: not there: {gone}; too much: {new}"
 
 
-def chain(m, *args, phase=lambda: None):
-    """Killed at one boundary after the other until a run comes to its end. Where a verb has phases that are not gone through again, each has its own boundaries."""
+def chain(m, *args, phase=lambda: None, looks=4):
+    """Killed at one boundary after the other until a run comes to its end. Where a verb has phases that are not gone through again, each has its own boundaries.
+    While it only looks, which all verbs do alike, each fourth is enough."""
     before, begun = m.kills, time.monotonic()
     at, now, left_out = 1, phase(), 0
     while m.killed(at, *args):
-        stride = 1 if time.monotonic() < begun + CHAIN_SECONDS else 7
+        stride = 7 if time.monotonic() > begun + CHAIN_SECONDS else looks if m.only_looked() else 1
         left_out += stride - 1
         at, now = (at + stride, now) if phase() == now else (stride, phase())
     print(f"{' '.join(args)}: {m.kills - before} kills in {time.monotonic() - begun:.0f} s, {left_out} boundaries left out", flush=True)
@@ -160,7 +167,7 @@ def undisturbed():
 def test_up_killed_at_every_boundary(undisturbed):
     with Victim("kills-up", spec(NEW, 1)) as m:
         m.born_of(undisturbed.identity)
-        chain(m, "up")
+        chain(m, "up", looks=1)
         m.well("control-1", "worker-1")
         same(m.result(), undisturbed.result)
 
