@@ -44,7 +44,7 @@ static const char *prefix_of(const struct drill *d, const char *group, const cha
         return *group && keys_with(d, grouped) ? grouped : arena_printf(d->site->arena, "%s/", resource);
 }
 
-static const char *path_of(const struct drill_kind *k, const char *query)
+const char *drill_kind_path(const struct drill_kind *k, const char *query)
 {
         struct arena *a = k->drill->site->arena;
         return *k->group ? arena_printf(a, "/apis/%s/%s/%s?%s", k->group, k->version, k->resource, query)
@@ -72,7 +72,7 @@ static void on_page(const struct kube_reply *reply, void *arg)
                 return;
         }
         char *query CLEANUP(free_p) = xasprintf("limit=%d&continue=%s", PAGE, next);
-        kube_request(d->kube, "GET", path_of(k, query), NULL, NULL, PATIENT, on_page, k);
+        kube_request(d->kube, "GET", drill_kind_path(k, query), NULL, NULL, PATIENT, on_page, k);
 }
 
 static void list_all(struct drill *d)
@@ -80,7 +80,7 @@ static void list_all(struct drill *d)
         char *query CLEANUP(free_p) = xasprintf("limit=%d&resourceVersion=%" PRId64 "&resourceVersionMatch=Exact", PAGE, d->revision);
         d->open = d->kind_count + 1;
         for (size_t i = 0; i < d->kind_count; i++)
-                kube_request(d->kube, "GET", path_of(&d->kinds[i], query), NULL, NULL, PATIENT, on_page, &d->kinds[i]);
+                kube_request(d->kube, "GET", drill_kind_path(&d->kinds[i], query), NULL, NULL, PATIENT, on_page, &d->kinds[i]);
         over(d);
 }
 
@@ -116,8 +116,8 @@ static void add_kind(struct drill *d, const char *group, const char *version, co
         if (d->kind_count == d->kind_cap)
                 d->kinds = xrealloc(d->kinds, (d->kind_cap = d->kind_cap ? d->kind_cap * 2 : 64) * sizeof(*d->kinds));
         struct arena *a = d->site->arena;
-        d->kinds[d->kind_count++] =
-                (struct drill_kind){ d, arena_strdup(a, group), arena_strdup(a, version), arena_strdup(a, resource), prefix, keys_with(d, prefix), 0, NULL };
+        d->kinds[d->kind_count++] = (struct drill_kind){ d, arena_strdup(a, group), arena_strdup(a, version), arena_strdup(a, resource), prefix,
+                keys_with(d, prefix), 0, -1, NULL };
 }
 
 static void on_resources(const struct kube_reply *reply, void *arg)
@@ -227,22 +227,4 @@ static void over(struct drill *d)
         error_set(&err, EBADMSG, EXIT_UNHEALTHY, "not everything reads back (%zu differences): %s", wrong, str_text(&first));
         error_hint(&err, "take another snapshot and drill it; kubectl get of that kind in the live cluster says whether it reads there");
         step_done(s, &err);
-}
-
-json_t *drill_json(const struct drill *d)
-{
-        json_t *kinds = json_array(), *o = json_object();
-        for (size_t i = 0; i < d->kind_count; i++) {
-                const struct drill_kind *k = &d->kinds[i];
-                if (k->keys || k->objects)
-                        json_array_append_new(kinds, json_pack("{s:s, s:s, s:I, s:I}", "group", k->group, "resource", k->resource, "keys", (json_int_t)k->keys,
-                                                             "objects", (json_int_t)k->objects));
-        }
-        json_object_set_new(o, "snapshot", json_string(d->snapshot->path));
-        json_object_set_new(o, "revision", json_integer(d->revision));
-        json_object_set_new(o, "keys", json_integer((json_int_t)d->key_count));
-        json_object_set_new(o, "objects", json_integer((json_int_t)d->objects));
-        json_object_set_new(o, "own", json_integer((json_int_t)d->own));
-        json_object_set_new(o, "kinds", kinds);
-        return o;
 }

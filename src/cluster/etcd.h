@@ -66,6 +66,7 @@ struct etcd_seen { /* an etcd node of cluster.yaml */
         char *trouble; /* why its machine or etcd could not be asked; NULL: it answered */
         bool reached;  /* its machine answered, whatever etcd there did */
         bool answered; /* etcd did */
+        bool waits;    /* etcd_wake: it has data, and its index, revision and size are known, whether it answers or not */
         bool healthy;  /* it read through the quorum */
         struct etcd_state state;
         const struct etcd_peer *peer; /* its row; NULL: it is no member */
@@ -83,10 +84,14 @@ struct etcd_view {
         size_t peer_count;
         bool quorum; /* some member reads through it, or most of them name the same leader */
         size_t waiting;
+        bool wake; /* etcd is started where it is not */
 };
 /* Asks every etcd node, for at most half a minute; opens and closes links of its own, changes nothing. Foreground. What cannot be reached is part of the
  * answer. Release in any case. */
 int etcd_look(struct site *s, struct etcd_view *out, struct error *err);
+/* The same, but members that are stopped are started first, for a recovery that was cut off leaves one so; and one that answers nothing because it waits for a
+ * quorum is measured. */
+int etcd_wake(struct site *s, struct etcd_view *out, struct error *err);
 void etcd_view_release(struct etcd_view *v);
 /* {"cluster":.., "quorum":.., "members":[..], "problems":[..]}; see etcd_members.c */
 json_t *etcd_view_json(const struct etcd_view *v);

@@ -1,8 +1,11 @@
 /* Members of etcd leave: nobody who would take the quorum along, and one at a time. */
-#include "cluster/etcd.h"
-#include "cluster/reset.h"
+#include <event2/event.h>
 
-#define ASK_SECONDS 20
+#include "cluster/etcd_member.h"
+#include "cluster/reset.h"
+#include "cluster/roll.h"
+
+#define LEAVE_SECONDS 180
 
 /* One that stays and can be asked. */
 static struct member *asker(struct site *s)
@@ -15,14 +18,6 @@ static struct member *asker(struct site *s)
         return NULL;
 }
 
-static void failed(struct step *s, const char *what, const char *why)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        error_set(&err, EIO, EXIT_UNHEALTHY, "%s: %s", what, why ? why : "no answer");
-        error_hint(&err, "slipway status says how etcd is; a member leaves only while most of them are well");
-        step_done(s, &err);
-}
-
 /* ---- the quorum ---- */
 
 struct quorum {
@@ -32,16 +27,14 @@ struct quorum {
 
 static void decide(struct quorum *q)
 {
-        struct error err CLEANUP(error_release) = { 0 };
         if (q->rest && q->well >= q->rest / 2 + 1) {
                 step_doing(q->step, -1, "%zu of the %zu members that stay are well", q->well, q->rest);
                 step_done(q->step, NULL);
                 return;
         }
-        error_set(&err, EBUSY, EXIT_UNHEALTHY, "etcd would lose its quorum: of the %zu members that stay, %zu %s well, and %zu are needed", q->rest, q->well,
-                q->well == 1 ? "is" : "are", q->rest / 2 + 1);
-        error_hint(&err, "mend the members that are not well first (slipway status says which)");
-        step_done(q->step, &err);
+        step_fail(q->step, EBUSY, EXIT_UNHEALTHY, "mend the members that are not well first (slipway status says which)",
+                "etcd would lose its quorum: of the %zu members that stay, %zu %s well, and %zu are needed", q->rest, q->well, q->well == 1 ? "is" : "are",
+                q->rest / 2 + 1);
 }
 
 static void on_state(struct member *m, json_t *answer, const char *trouble, void *arg)
@@ -65,12 +58,15 @@ static void on_all_members(struct member *m, json_t *answer, const char *trouble
 {
         struct step *s = arg;
         struct site *site = s->arg;
-        size_t n;
         if (!answer) {
-                failed(s, "etcd has no quorum now", trouble);
+                step_fail(s, EIO, EXIT_UNHEALTHY, "slipway status says how etcd is; a member leaves only while most of them are well",
+                        "etcd has no quorum now: %s", trouble ? trouble : "no answer");
                 return;
         }
-        struct etcd_peer *peers = etcd_peers(answer, site->arena, &n);
+        etcd_peers_read(site, answer);
+        site->live = true; /* so who leaves takes its leave */
+        const struct etcd_peer *peers = site->peers;
+        size_t n = site->peer_count;
         struct quorum *q = arena_new(site->arena, struct quorum);
         *q = (struct quorum){ .step = s, .waiting = 1 };
         for (size_t i = 0; i < n; i++)
@@ -80,7 +76,7 @@ static void on_all_members(struct member *m, json_t *answer, const char *trouble
                 if (one->leaving || !one->link || !etcd_peer_of(peers, n, one->node))
                         continue;
                 q->waiting++;
-                etcd_ask(one, ETCD_STATUS, ASK_SECONDS, on_state, q);
+                etcd_ask(one, ETCD_STATUS, ETCD_ASK_SECONDS, on_state, q);
         }
         if (--q->waiting == 0)
                 decide(q);
@@ -89,54 +85,74 @@ static void on_all_members(struct member *m, json_t *answer, const char *trouble
 void step_etcd_quorum(struct step *s)
 {
         struct site *site = s->arg;
-        struct error err CLEANUP(error_release) = { 0 };
         struct member *m = asker(site);
-        if (m) {
-                etcd_ask(m, ETCD_MEMBERS, ASK_SECONDS, on_all_members, s);
-                return;
-        }
-        error_set(&err, EHOSTUNREACH, EXIT_UNHEALTHY, "none of the etcd members that stay can be reached");
-        error_hint(&err, "mend one of them first: slipway status");
-        step_done(s, &err);
+        if (m)
+                etcd_ask(m, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_all_members, s);
+        else
+                step_fail(s, EHOSTUNREACH, EXIT_UNHEALTHY, "mend one of them first: slipway status", "none of the etcd members that stay can be reached");
 }
 
 /* ---- one leaves ---- */
 
-static void on_removed(struct member *who, json_t *answer, const char *trouble, void *arg)
+static void leave_ask(struct member *m);
+
+static void on_leave_time(evutil_socket_t fd, short what, void *arg)
 {
-        struct step *s = arg;
-        struct member *m = s->arg;
-        if (!answer) {
-                failed(s, "it cannot be taken out of etcd", trouble);
-                return;
-        }
-        step_changed(s, "removed etcd member %s", m->node->name);
-        step_done(s, NULL);
+        struct member *m = arg;
+        if (m->user && m->user->state == STEP_RUNNING)
+                leave_ask(m);
 }
 
-static void on_members(struct member *who, json_t *answer, const char *trouble, void *arg)
+static void on_left(struct member *at, json_t *answer, const char *trouble, void *arg)
 {
-        struct step *s = arg;
-        struct member *m = s->arg;
-        size_t n;
+        struct member *m = arg;
+        if (!answer && etcd_not_yet(trouble)) {
+                etcd_later(m, trouble, on_leave_time);
+                return;
+        }
+        struct step *s = TAKE(m->user);
+        m->left = answer != NULL;
+        if (answer) {
+                step_changed(s, "left etcd");
+                step_done(s, NULL);
+        } else {
+                etcd_member_fail(s, "etcd does not let it go", trouble);
+        }
+}
+
+static void on_leave_list(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        struct member *m = arg;
         char id[17];
         if (!answer) {
-                failed(s, "etcd does not tell its members", trouble);
+                etcd_member_fail(TAKE(m->user), "etcd does not say who its members are", trouble);
                 return;
         }
-        struct etcd_peer *peers = etcd_peers(answer, m->site->arena, &n);
-        const struct etcd_peer *p = etcd_peer_of(peers, n, m->node);
-        if (!p)
-                step_kept(s);
+        etcd_peers_read(m->site, answer);
+        const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
+        if (p)
+                etcd_ask(at, (const char *const[]){ "member", "remove", etcd_id(p->id, id), NULL }, ETCD_ASK_SECONDS, on_left, m);
         else
-                etcd_ask(who, (const char *const[]){ "member", "remove", etcd_id(p->id, id), NULL }, ASK_SECONDS, on_removed, s);
+                step_kept(TAKE(m->user));
 }
 
-void step_leave_etcd(struct step *s)
+static void leave_ask(struct member *m)
 {
-        struct member *m = s->arg, *who = asker(m->site);
-        if (who)
-                etcd_ask(who, ETCD_MEMBERS, ASK_SECONDS, on_members, s);
+        struct member *at = etcd_voter(m);
+        if (at)
+                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_leave_list, m);
         else
-                failed(s, "etcd cannot be asked", "no member that stays is connected");
+                etcd_member_fail(TAKE(m->user), "no etcd member can be asked", NULL);
+}
+
+void step_etcd_leave(struct step *s)
+{
+        struct member *m = s->arg;
+        if (!m->site->live) {
+                step_kept(s);
+                return;
+        }
+        m->user = s;
+        step_deadline(s, LEAVE_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
+        leave_ask(m);
 }

@@ -25,7 +25,10 @@ static void on_status(struct member *m, json_t *answer, const char *trouble, voi
 {
         struct etcd_seen *n = arg;
         n->status = json_incref(answer);
-        n->answered = etcd_state(answer, &n->state);
+        struct etcd_state state;
+        n->answered = etcd_state(answer, &state);
+        if (n->answered)
+                n->state = state;
         if (!n->answered && !n->trouble)
                 n->trouble = xstrdup(trouble ? trouble : "etcdctl's answer cannot be read");
         answer_over(n);
@@ -46,14 +49,48 @@ static void on_health(struct member *m, json_t *answer, const char *trouble, voi
         answer_over(n);
 }
 
-static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+static void ask_all(struct etcd_seen *n)
 {
-        struct etcd_seen *n = arg;
-        n->reached = true;
         n->open = 3;
         etcd_ask(n->member, ETCD_STATUS, ASK, on_status, n);
         etcd_ask(n->member, ETCD_MEMBERS_LOCAL, ASK, on_list, n);
         etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
+}
+
+/* Three numbers of etcd's own measurements, which it also tells while it waits for a quorum: its log applied, its revision, its size. */
+static void on_awake(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct etcd_seen *n = arg;
+        uint64_t applied;
+        int64_t revision, size;
+        if (status == 0 && out && sscanf(out, "%" SCNu64 " %" SCNd64 " %" SCNd64, &applied, &revision, &size) == 3) {
+                n->waits = true;
+                n->state = (struct etcd_state){ .index = applied, .applied = applied, .revision = revision, .size = size };
+        }
+        ask_all(n);
+}
+
+/* One that was started without a quorum answers no question, so it is measured: twice, for it may still be reading its log. */
+static void wake(struct etcd_seen *n)
+{
+        const char *const argv[] = { "sh", "-c",
+                "systemctl is-active -q etcd.service || systemctl start --no-block etcd.service; was=; n=0; while [ $n -lt 15 ]; do n=$((n + 1)); "
+                "now=$(curl -s --max-time 3 \"$1\" | awk '$1 == \"etcd_server_proposals_applied_total\" { a = $2 } "
+                "$1 == \"etcd_debugging_mvcc_current_revision\" { r = $2 } $1 == \"etcd_mvcc_db_total_size_in_bytes\" { s = $2 } "
+                "END { if (a > 0) printf \"%d %d %d\", a, r, s }'); "
+                "if [ -n \"$now\" ] && [ \"$now\" = \"$was\" ]; then break; fi; was=$now; sleep 0.5; done; echo \"$now\"",
+                "wake", n->member->node->ip[0].family == 6 ? "http://[::1]:2381/metrics" : "http://127.0.0.1:2381/metrics", NULL };
+        link_run(n->member->link, argv, NULL, 4096, on_awake, n);
+}
+
+static void on_hello(struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+{
+        struct etcd_seen *n = arg;
+        n->reached = true;
+        if (n->view->wake)
+                wake(n);
+        else
+                ask_all(n);
 }
 
 static void on_closed(struct link *l, struct error *err, void *arg)
@@ -116,10 +153,10 @@ static void read_peers(struct etcd_view *v)
         v->quorum = has_quorum(v);
 }
 
-int etcd_look(struct site *s, struct etcd_view *out, struct error *err)
+static int look(struct site *s, struct etcd_view *out, bool wake, struct error *err)
 {
         const struct node *node;
-        *out = (struct etcd_view){ .site = s, .seen = arena_array(s->arena, struct etcd_seen, s->count + 1) };
+        *out = (struct etcd_view){ .site = s, .wake = wake, .seen = arena_array(s->arena, struct etcd_seen, s->count + 1) };
         if (!s->identity.prefix) {
                 error_set(err, ENOENT, EXIT_STATE, "cluster %s has not been made", s->cluster->name);
                 return error_hint(err, "slipway up makes it");
@@ -141,6 +178,10 @@ int etcd_look(struct site *s, struct etcd_view *out, struct error *err)
         read_peers(out);
         return 0;
 }
+
+int etcd_look(struct site *s, struct etcd_view *out, struct error *err) { return look(s, out, false, err); }
+
+int etcd_wake(struct site *s, struct etcd_view *out, struct error *err) { return look(s, out, true, err); }
 
 void etcd_view_release(struct etcd_view *v)
 {

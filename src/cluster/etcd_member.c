@@ -1,45 +1,40 @@
-/* Members of an etcd that lives: one comes as a learner, catches up and is promoted; one leaves before its machine does. */
+/* Members of an etcd that lives: one comes as a learner, catches up and is promoted. Leaving is etcd_leave.c. */
 #include <event2/event.h>
 
-#include "cluster/etcd.h"
+#include "cluster/etcd_member.h"
 #include "cluster/roll.h"
 
-#define ASK_SECONDS  20
 #define WAIT_SECONDS 900
 #define JOIN_SECONDS 180
 #define LOOK_MS      500
 
-/* A voter that can be asked, other than `m` itself. */
-static struct member *voter(const struct member *m)
+/* ---- asking those that vote ---- */
+
+struct member *etcd_voter(const struct member *m)
 {
         struct site *s = m->site;
         for (size_t pass = 0; pass < 2; pass++) { /* those who stay first */
-                struct member *all = pass ? s->gone : s->members;
                 for (size_t i = 0; i < (pass ? s->gone_count : s->count); i++) {
-                        const struct etcd_peer *p = &all[i] != m && all[i].link && !all[i].left ? etcd_peer_of(s->peers, s->peer_count, all[i].node) : NULL;
-                        if (p && !p->learner && (member_has_etcd(&all[i]) || all[i].joins))
-                                return &all[i];
+                        struct member *one = pass ? s->gone[i] : &s->members[i];
+                        const struct etcd_peer *p = one != m && one->link && !one->left && !one->leaving ? etcd_peer_of(s->peers, s->peer_count, one->node) : NULL;
+                        if (p && !p->learner && (member_has_etcd(one) || one->joins))
+                                return one;
                 }
         }
         return NULL;
 }
 
-static void fail(struct member *m, struct step *s, const char *what, const char *why)
+void etcd_member_fail(struct step *s, const char *what, const char *why)
 {
-        struct error err CLEANUP(error_release) = { 0 };
-        error_set(&err, EIO, EXIT_STEP, "%s: %s", what, why);
-        error_hint(&err, "'slipway etcd members' says how they are; run again when they are well");
-        step_done(s, &err);
+        step_fail(s, EIO, EXIT_STEP, "'slipway etcd members' says how they are; run again when they are well", "%s: %s", what,
+                why ? why : "none of those that have a vote answers");
 }
 
-static void no_voter(struct member *m, struct step *s) { fail(m, s, "no etcd member can be asked", "none of those that have a vote answers"); }
+void etcd_peers_read(struct site *s, const json_t *answer) { s->peers = etcd_peers(answer, s->arena, &s->peer_count); }
 
-static void peers_read(struct site *s, json_t *answer) { s->peers = etcd_peers(answer, s->arena, &s->peer_count); }
+bool etcd_not_yet(const char *trouble) { return strstr(trouble, "unhealthy cluster") || strstr(trouble, "not enough started members"); }
 
-/* etcd changes its members only when all that vote have been together for five seconds: right after one came it says no, and means not yet. */
-static bool not_yet(const char *trouble) { return strstr(trouble, "unhealthy cluster") || strstr(trouble, "not enough started members"); }
-
-static void later(struct member *m, const char *why, void (*fn)(evutil_socket_t fd, short what, void *arg))
+void etcd_later(struct member *m, const char *why, void (*fn)(evutil_socket_t fd, short what, void *arg))
 {
         static const struct timeval second = { .tv_sec = 1 };
         step_doing(m->user, -1, "etcd does not change its members yet: %s", why);
@@ -86,13 +81,13 @@ static void on_added(struct member *at, json_t *answer, const char *trouble, voi
 {
         struct member *m = arg;
         struct step *s = m->user;
-        if (!answer && not_yet(trouble)) {
-                later(m, trouble, on_join_time);
+        if (!answer && etcd_not_yet(trouble)) {
+                etcd_later(m, trouble, on_join_time);
                 return;
         }
         if (!answer) {
                 m->user = NULL;
-                fail(m, s, "etcd does not take it as a learner", trouble);
+                etcd_member_fail(s, "etcd does not take it as a learner", trouble);
                 return;
         }
         step_changed(s, "added to etcd as a learner");
@@ -103,13 +98,13 @@ static void on_stale_removed(struct member *at, json_t *answer, const char *trou
 {
         struct member *m = arg;
         struct step *s = m->user;
-        if (!answer && not_yet(trouble)) {
-                later(m, trouble, on_join_time);
+        if (!answer && etcd_not_yet(trouble)) {
+                etcd_later(m, trouble, on_join_time);
                 return;
         }
         if (!answer) {
                 m->user = NULL;
-                fail(m, s, "etcd does not let its lost member go", trouble);
+                etcd_member_fail(s, "etcd does not let its lost member go", trouble);
                 return;
         }
         step_changed(s, "removed its lost member from etcd");
@@ -140,10 +135,10 @@ static void on_join_list(struct member *at, json_t *answer, const char *trouble,
         struct arena *a = m->site->arena;
         if (!answer) {
                 m->user = NULL;
-                fail(m, s, "etcd does not say who its members are", trouble);
+                etcd_member_fail(s, "etcd does not say who its members are", trouble);
                 return;
         }
-        peers_read(m->site, answer);
+        etcd_peers_read(m->site, answer);
         const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
         if (member_has_etcd(m)) {
                 started(m, p);
@@ -152,24 +147,24 @@ static void on_join_list(struct member *at, json_t *answer, const char *trouble,
         } else if (p) {
                 char id[17];
                 const char *const words[] = { "member", "remove", arena_strdup(a, etcd_id(p->id, id)), NULL };
-                etcd_ask(at, words, ASK_SECONDS, on_stale_removed, m);
+                etcd_ask(at, words, ETCD_ASK_SECONDS, on_stale_removed, m);
         } else {
                 char *url CLEANUP(free_p) = etcd_peer_url(m->node);
                 const char *const words[] = { "member", "add", m->node->name, "--learner", arena_printf(a, "--peer-urls=%s", url), NULL };
-                etcd_ask(at, words, ASK_SECONDS, on_added, m);
+                etcd_ask(at, words, ETCD_ASK_SECONDS, on_added, m);
         }
 }
 
 static void join_ask(struct member *m)
 {
-        struct member *at = voter(m);
+        struct member *at = etcd_voter(m);
         struct step *s = m->user;
         if (at) {
-                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_join_list, m);
+                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_join_list, m);
                 return;
         }
         m->user = NULL;
-        no_voter(m, s);
+        etcd_member_fail(s, "no etcd member can be asked", NULL);
 }
 
 void step_etcd_join(struct step *s)
@@ -216,7 +211,7 @@ static void on_promote_list(struct member *at, json_t *answer, const char *troub
                 promote_later(m, trouble);
                 return;
         }
-        peers_read(m->site, answer);
+        etcd_peers_read(m->site, answer);
         const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
         if (p && !p->learner) {
                 if (m->timer)
@@ -227,17 +222,17 @@ static void on_promote_list(struct member *at, json_t *answer, const char *troub
                 promote_later(m, "it has not started");
         } else {
                 const char *const words[] = { "member", "promote", arena_strdup(m->site->arena, etcd_id(p->id, id)), NULL };
-                etcd_ask(at, words, ASK_SECONDS, on_promoted, m);
+                etcd_ask(at, words, ETCD_ASK_SECONDS, on_promoted, m);
         }
 }
 
 static void promote_ask(struct member *m)
 {
-        struct member *at = voter(m);
+        struct member *at = etcd_voter(m);
         if (at)
-                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_promote_list, m);
+                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_promote_list, m);
         else
-                no_voter(m, m->promote);
+                etcd_member_fail(m->promote, "no etcd member can be asked", NULL);
 }
 
 void step_etcd_promote(struct step *s)
@@ -246,78 +241,4 @@ void step_etcd_promote(struct step *s)
         step_deadline(s, WAIT_SECONDS, "'slipway logs NODE etcd' says why it does not catch up");
         m->promote = s;
         promote_ask(m);
-}
-
-/* ---- leave ---- */
-
-static void leave_ask(struct member *m);
-
-static void on_leave_time(evutil_socket_t fd, short what, void *arg)
-{
-        struct member *m = arg;
-        if (m->user && m->user->state == STEP_RUNNING)
-                leave_ask(m);
-}
-
-static void on_left(struct member *at, json_t *answer, const char *trouble, void *arg)
-{
-        struct member *m = arg;
-        struct step *s = m->user;
-        if (!answer && not_yet(trouble)) {
-                later(m, trouble, on_leave_time);
-                return;
-        }
-        m->user = NULL;
-        m->left = answer != NULL;
-        if (answer) {
-                step_changed(s, "left etcd");
-                step_done(s, NULL);
-        } else {
-                fail(m, s, "etcd does not let it go", trouble);
-        }
-}
-
-static void on_leave_list(struct member *at, json_t *answer, const char *trouble, void *arg)
-{
-        struct member *m = arg;
-        struct step *s = m->user;
-        char id[17];
-        if (!answer) {
-                m->user = NULL;
-                fail(m, s, "etcd does not say who its members are", trouble);
-                return;
-        }
-        peers_read(m->site, answer);
-        const struct etcd_peer *p = etcd_peer_of(m->site->peers, m->site->peer_count, m->node);
-        if (!p) {
-                m->user = NULL;
-                step_kept(s);
-                return;
-        }
-        const char *const words[] = { "member", "remove", arena_strdup(m->site->arena, etcd_id(p->id, id)), NULL };
-        etcd_ask(at, words, ASK_SECONDS, on_left, m);
-}
-
-static void leave_ask(struct member *m)
-{
-        struct member *at = voter(m);
-        struct step *s = m->user;
-        if (at) {
-                etcd_ask(at, ETCD_MEMBERS, ASK_SECONDS, on_leave_list, m);
-                return;
-        }
-        m->user = NULL;
-        no_voter(m, s);
-}
-
-void step_etcd_leave(struct step *s)
-{
-        struct member *m = s->arg;
-        if (!m->site->live) {
-                step_kept(s);
-                return;
-        }
-        m->user = s;
-        step_deadline(s, JOIN_SECONDS, "'slipway etcd members' says how they are; run again when they are well");
-        leave_ask(m);
 }

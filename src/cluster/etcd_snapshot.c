@@ -17,21 +17,6 @@ struct taking {
         struct carry carry;
 };
 
-static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
-static void fail(struct taking *t, int code, enum exit_status status, const char *hint, const char *fmt, ...)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        struct str s CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&s, fmt, ap);
-        va_end(ap);
-        error_set(&err, code, status, "%s", str_text(&s));
-        if (hint)
-                error_hint(&err, "%s", hint);
-        step_done(t->step, &err);
-}
-
 /* ---- bringing it here ---- */
 
 static void ignore(struct link *l, int status, const char *out, const char *errors, void *arg) {}
@@ -50,16 +35,15 @@ static void on_carried(struct carry *c, struct error *err)
         step_done(t->step, err);
 }
 
-/* Three lines: what etcdutl says of it, its digest, its size. */
-static bool read_taken(struct snapshot *s, const char *out)
+bool snapshot_said(struct snapshot *s, const char *lines)
 {
-        const char *second = strchr(out, '\n'), *third = second ? strchr(second + 1, '\n') : NULL;
-        char *first CLEANUP(free_p) = xstrndup(out, second ? (size_t)(second - out) : 0);
+        const char *second = strchr(lines, '\n'), *third = second ? strchr(second + 1, '\n') : NULL;
+        char *first CLEANUP(free_p) = xstrndup(lines, second ? (size_t)(second - lines) : 0);
         json_t *o = etcd_json(first);
         bool good = o && third && third - second > 64;
         if (good) {
                 snprintf(s->digest, sizeof(s->digest), "%.64s", second + 1);
-                s->size = strtoll(third + 1, NULL, 10);
+                s->size = s->expected = strtoll(third + 1, NULL, 10);
                 s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
                 s->keys = (int64_t)etcd_number(json_object_get(o, "totalKey"));
         }
@@ -67,31 +51,35 @@ static bool read_taken(struct snapshot *s, const char *out)
         return good && s->size > 0 && sha256_valid(s->digest);
 }
 
+void snapshot_bring(struct snapshot *s, struct carry *c)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (snapshot_room(s, &err) < 0) {
+                step_done(c->step, &err);
+                return;
+        }
+        s->node = c->member->node->name;
+        c->local = s->path;
+        c->size = s->size;
+        memcpy(c->digest, s->digest, sizeof(s->digest));
+        carry_here(c);
+}
+
 static void on_taken(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct taking *t = arg;
-        struct snapshot *s = t->snapshot;
-        struct error err CLEANUP(error_release) = { 0 };
         char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
         const char *node = t->best->node->name;
         if (status == NO_ROOM)
-                fail(t, ENOSPC, EXIT_PREFLIGHT, "make room there and run again", "node %s has no room for the snapshot: %s", node, line);
+                step_fail(t->step, ENOSPC, EXIT_PREFLIGHT, "make room there and run again", "node %s has no room for the snapshot: %s", node, line);
         else if (status != 0)
-                fail(t, EIO, EXIT_STEP, "slipway etcd members says how etcd is", "node %s: the snapshot could not be taken: %s", node,
+                step_fail(t->step, EIO, EXIT_STEP, "slipway etcd members says how etcd is", "node %s: the snapshot could not be taken: %s", node,
                         *line ? line : "the connection was cut");
-        else if (!read_taken(s, out ? out : ""))
-                fail(t, EPROTO, EXIT_STEP, NULL, "node %s: what etcdutl said of the snapshot cannot be read", node);
+        else if (!snapshot_said(t->snapshot, out ? out : ""))
+                step_fail(t->step, EPROTO, EXIT_STEP, NULL, "node %s: what etcdutl said of the snapshot cannot be read", node);
         else {
-                s->node = node;
-                s->expected = s->size;
-                if (snapshot_room(s, &err) < 0) {
-                        step_done(t->step, &err);
-                        return;
-                }
-                t->carry =
-                        (struct carry){ .step = t->step, .member = t->best, .remote = REMOTE, .local = s->path, .size = s->size, .fn = on_carried, .arg = t };
-                memcpy(t->carry.digest, s->digest, sizeof(s->digest));
-                carry_here(&t->carry);
+                t->carry = (struct carry){ .step = t->step, .member = t->best, .remote = REMOTE, .fn = on_carried, .arg = t };
+                snapshot_bring(t->snapshot, &t->carry);
         }
 }
 
@@ -113,7 +101,7 @@ static void take(struct taking *t)
         if (t->best->link)
                 link_run(t->best->link, argv, NULL, OUTPUT_MAX, on_taken, t);
         else
-                fail(t, EPIPE, EXIT_UNREACHABLE, "run again", "the connection to %s was cut", t->best->node->name);
+                step_fail(t->step, EPIPE, EXIT_UNREACHABLE, "run again", "the connection to %s was cut", t->best->node->name);
 }
 
 /* Not the leader where another is as far: it has enough to do. */
@@ -136,7 +124,7 @@ static void on_state(struct member *m, json_t *answer, const char *trouble, void
         if (t->best)
                 take(t);
         else
-                fail(t, EIO, EXIT_UNHEALTHY, "slipway etcd members says more; slipway etcd recover rebuilds it when its quorum is gone for good",
+                step_fail(t->step, EIO, EXIT_UNHEALTHY, "slipway etcd members says more; slipway etcd recover rebuilds it when its quorum is gone for good",
                         "no member of etcd can take a snapshot: none that answers knows of a leader");
 }
 

@@ -13,6 +13,7 @@
 struct observe {
         struct site *site;
         struct step *step;
+        struct kube *kube;
         size_t waiting, next; /* next: the member that etcd is asked on when the one before did not answer */
         bool etcd;            /* somebody could be asked for etcd's members */
         bool dumb;            /* and nobody answers */
@@ -23,8 +24,8 @@ struct observe {
 static struct member *gone_find(struct site *s, const char *name)
 {
         for (size_t i = 0; i < s->gone_count; i++)
-                if (streq(s->gone[i].node->name, name))
-                        return &s->gone[i];
+                if (streq(s->gone[i]->node->name, name))
+                        return s->gone[i];
         return NULL;
 }
 
@@ -36,19 +37,15 @@ static struct member *gone_add(struct site *s, const char *name, const char *add
                 ((struct pool *)m->node->pool)->roles |= roles;
                 return m;
         }
-        struct node *n = arena_new(s->arena, struct node);
-        struct pool *p = arena_new(s->arena, struct pool);
-        struct member *all = arena_array(s->arena, struct member, s->gone_count + 1);
-        *p = (struct pool){ .name = "", .roles = roles };
-        *n = (struct node){ .pool = p, .name = arena_strdup(s->arena, name), .address = address ? arena_strdup(s->arena, address) : NULL };
-        if (address)
-                ip_parse(address, &n->ip[0]);
+        struct member **all = arena_array(s->arena, struct member *, s->gone_count + 1);
         if (s->gone_count)
-                memcpy(all, s->gone, s->gone_count * sizeof(*all));
+                memcpy(all, s->gone, s->gone_count * sizeof(struct member *));
         s->gone = all;
-        m = &all[s->gone_count++];
-        *m = (struct member){ .site = s, .node = n, .machine = arena_new(s->arena, struct machine), .fate = FATE_REMOVE };
-        return m;
+        m = former_find(s, name);
+        if (!m)
+                *(m = arena_new(s->arena, struct member)) = member_former(s, name, address, 0);
+        ((struct pool *)m->node->pool)->roles |= roles;
+        return all[s->gone_count++] = m;
 }
 
 static const char *label(const json_t *node, const char *key)
@@ -107,14 +104,29 @@ static void gone_machines(struct site *s)
                 gone_add(s, names.v[i], NULL, 0);
 }
 
+void former_steps(struct site *s, struct step *observe)
+{
+        struct error ignored CLEANUP(error_release) = { 0 };
+        former_read(s);
+        for (size_t i = 0; i < s->former_count; i++) {
+                struct member *m = &s->former[i];
+                if (s->ops->find(&s->provider, m->node, m->machine, &ignored) < 0 || m->machine->state != MACHINE_RUNNING || !m->machine->target.host)
+                        continue;
+                m->connect = run_step(&s->run, "connect", m->node->name, step_connect, m);
+                step_after(observe, m->connect);
+        }
+}
+
 /* Steps that see whether they can be reached: the plan waits for them. */
 static void greet(struct observe *o)
 {
         struct site *s = o->site;
         struct step *plan = s->plan;
         for (size_t i = 0; i < s->gone_count; i++) {
-                struct member *m = &s->gone[i];
+                struct member *m = s->gone[i];
                 struct error err CLEANUP(error_release) = { 0 };
+                if (m->connect)
+                        continue;
                 if (s->ops->find(&s->provider, m->node, m->machine, &err) < 0 || m->machine->state != MACHINE_RUNNING || !m->machine->target.host)
                         continue;
                 m->connect = run_step(&s->run, "connect", m->node->name, step_connect, m);
@@ -143,7 +155,7 @@ static void ask_health(struct observe *o)
         struct site *s = o->site;
         bool leaves = false;
         for (size_t i = 0; i < s->gone_count; i++)
-                leaves |= etcd_peer_of(s->peers, s->peer_count, s->gone[i].node) != NULL;
+                leaves |= etcd_peer_of(s->peers, s->peer_count, s->gone[i]->node) != NULL;
         o->waiting = 1;
         for (size_t i = 0; leaves && i < s->count; i++) {
                 struct member *m = &s->members[i];
@@ -196,8 +208,10 @@ static void ask_etcd_again(evutil_socket_t fd, short what, void *arg)
 static void ask_etcd(struct observe *o)
 {
         static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
-        while (o->next < o->site->count) {
-                struct member *m = &o->site->members[o->next++];
+        const struct site *s = o->site;
+        while (o->next < s->count + s->former_count) {
+                size_t i = o->next++;
+                struct member *m = i < s->count ? &s->members[i] : &s->former[i - s->count];
                 if (!m->link || !member_has_etcd(m))
                         continue;
                 o->etcd = true;
@@ -214,8 +228,6 @@ static void ask_etcd(struct observe *o)
 
 /* ---- the API ---- */
 
-static void ask_nodes(evutil_socket_t fd, short what, void *arg);
-
 static void on_version(const struct kube_reply *reply, void *arg)
 {
         struct observe *o = arg;
@@ -225,52 +237,68 @@ static void on_version(const struct kube_reply *reply, void *arg)
         answered(o);
 }
 
-static void on_nodes(const struct kube_reply *reply, void *arg)
-{
-        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
-        struct observe *o = arg;
-        if (reply->error && !o->dumb && comes(o, API_MS)) {
-                step_doing(o->step, -1, "waiting for the API: %s", reply->error);
-                event_base_once(o->site->base, -1, EV_TIMEOUT, ask_nodes, o, &soon);
-                return;
-        }
-        if (reply->error) {
-                answered(o);
-                return;
-        }
-        o->site->api_up = true;
-        o->site->nodes = json_incref(reply->body);
-        kube_request(o->site->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
-}
-
-static void ask_nodes(evutil_socket_t fd, short what, void *arg)
-{
-        struct observe *o = arg;
-        kube_request(o->site->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
-}
-
 /* Something of ours runs on a control-plane node. */
-static bool any_api(const struct site *s)
+static bool any_api(const struct member *members, size_t n)
 {
-        for (size_t i = 0; i < s->count; i++) {
-                const struct member *m = &s->members[i];
+        for (size_t i = 0; i < n; i++) {
+                const struct member *m = &members[i];
                 if (m->link && m->node->pool->roles & ROLE_CONTROL_PLANE && json_object_get(m->said, "cluster"))
                         return true;
         }
         return false;
 }
 
+static void ask_nodes(struct observe *o);
+
+static void on_nodes(const struct kube_reply *reply, void *arg)
+{
+        struct observe *o = arg;
+        if (reply->error) {
+                step_doing(o->step, -1, "waiting for the API: %s", reply->error);
+                ask_nodes(o);
+                return;
+        }
+        o->site->api_up = true;
+        o->site->nodes = json_incref(reply->body);
+        kube_request(o->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
+}
+
+static void ask_nodes_again(evutil_socket_t fd, short what, void *arg)
+{
+        struct observe *o = arg;
+        o->kube = NULL;
+        ask_nodes(o);
+}
+
+/* Those that are in the file; when none of them has an API that answers yet, those they come after; and once more, when it may just be starting. */
+static void ask_nodes(struct observe *o)
+{
+        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
+        struct site *s = o->site;
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct kube *silent = o->kube;
+        if (!silent && s->identity.prefix && any_api(s->members, s->count) && site_kube(s, &err) == 0)
+                o->kube = s->kube;
+        else if ((!silent || silent != s->former_kube) && s->identity.prefix && any_api(s->former, s->former_count) &&
+                 (s->former_kube || site_former_kube(s, &err) == 0))
+                o->kube = s->former_kube;
+        else
+                o->kube = NULL;
+        if (o->kube)
+                kube_request(o->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
+        else if (silent && !o->dumb && comes(o, API_MS))
+                event_base_once(s->base, -1, EV_TIMEOUT, ask_nodes_again, o, &soon);
+        else
+                answered(o);
+}
+
 void step_observe(struct step *step)
 {
         struct site *s = step->arg;
         struct observe *o = arena_new(s->arena, struct observe);
-        struct error err CLEANUP(error_release) = { 0 };
         *o = (struct observe){ .site = s, .step = step, .waiting = 2 };
         ask_etcd(o);
-        if (s->identity.prefix && any_api(s) && site_kube(s, &err) == 0)
-                ask_nodes(-1, 0, o);
-        else
-                answered(o);
+        ask_nodes(o);
 }
 
 /* ---- what would change on a node ---- */

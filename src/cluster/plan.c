@@ -1,6 +1,3 @@
-#include <fcntl.h>
-
-#include "base/file.h"
 #include "cluster/etcd.h"
 #include "cluster/plan.h"
 #include "kube/wait.h"
@@ -53,51 +50,43 @@ const char *fate_name(enum fate f)
 
 bool member_has_etcd(const struct member *m) { return json_object_get(m->said, "etcd") != NULL; }
 
+bool member_is(const struct member *m, const json_t *object)
+{
+        const char *mine = json_string_value(json_object_get(m->said, "machineId"));
+        const char *its = json_string_value(json_object_get(json_object_get(json_object_get(object, "status"), "nodeInfo"), "machineID"));
+        return !mine || !*mine || !its || !*its || streq(mine, its);
+}
+
 const char *member_version(const struct member *m)
 {
         const char *v = json_string_value(json_object_get(json_object_get(json_object_get(m->object, "status"), "nodeInfo"), "kubeletVersion"));
         return v ? v + (*v == 'v') : NULL;
 }
 
-/* ---- born ---- */
-
-static char *born_path(const struct site *s) { return path_join(s->identity.dir, "born"); }
-
-bool site_born(const struct site *s)
-{
-        char *path CLEANUP(free_p) = born_path(s);
-        return access(path, F_OK) == 0;
-}
-
-void site_bear(struct site *s)
-{
-        char *path CLEANUP(free_p) = born_path(s);
-        struct error err CLEANUP(error_release) = { 0 };
-        if (access(path, F_OK) < 0)
-                file_write(path, "", 0, 0600, 0, NULL, &err);
-}
-
-void site_unbear(struct site *s)
-{
-        char *path CLEANUP(free_p) = born_path(s);
-        unlink(path);
-}
-
 /* ---- refusals ---- */
 
-/* etcd's members one after another: those that are dead leave first, then some come, then those that live leave. At no moment may there be fewer healthy voters than
- * a quorum. */
+/* etcd's members one after another: those that are dead leave first, then some come, are promoted and well, then those that live leave. At no moment may there be
+ * fewer healthy voters than a quorum. One whose machine is off may come back or not: it does not count. */
+static void count_coming(const struct site *s, const struct member *m, size_t *healthy, size_t *come, size_t *fresh)
+{
+        const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
+        bool comes = (m->joins && m->fate != FATE_START) || m->promotes;
+        *healthy += m->etcd_well && !m->promotes;
+        *come += comes;
+        *fresh += comes && (!p || p->learner); /* else it takes the place of what it was before it was lost */
+}
+
 static int check_quorum(const struct site *s, struct error *err)
 {
-        size_t voters = 0, healthy = 0, dead = 0, alive = 0, wanted = cluster_count(s->cluster, ROLE_ETCD);
+        size_t voters = 0, healthy = 0, dead = 0, alive = 0, come = 0, fresh = 0, wanted = cluster_count(s->cluster, ROLE_ETCD);
         if (!s->live)
                 return 0;
         for (size_t i = 0; i < s->peer_count; i++)
                 voters += !s->peers[i].learner;
         for (size_t i = 0; i < s->count; i++)
-                healthy += s->members[i].etcd_well && !s->members[i].promotes;
+                count_coming(s, &s->members[i], &healthy, &come, &fresh);
         for (size_t i = 0; i < s->gone_count; i++) {
-                const struct member *m = &s->gone[i];
+                const struct member *m = s->gone[i];
                 const struct etcd_peer *p = etcd_peer_of(s->peers, s->peer_count, m->node);
                 if (!p || p->learner)
                         continue;
@@ -106,7 +95,8 @@ static int check_quorum(const struct site *s, struct error *err)
                 alive += up;
                 dead += !up;
         }
-        size_t left = voters - dead;
+        size_t left = voters - dead + fresh;
+        healthy += come;
         if (alive && (!wanted || healthy - alive < (left - alive) / 2 + 1)) {
                 error_set(err, EBUSY, EXIT_PREFLIGHT, "taking %zu of %zu etcd members away would leave %zu healthy of %zu: etcd would lose its quorum",
                         alive + dead, voters, healthy - alive, left - alive);
@@ -140,6 +130,15 @@ static int check_loss(const struct site *s, struct error *err)
                         first->node->name);
                 return error_hint(err, "'slipway etcd recover' builds it anew from the members that still have theirs; nothing was changed");
         }
+        for (size_t i = 0; i < s->former_count; i++)
+                if (s->former[i].node->pool->roles & ROLE_ETCD && !s->former[i].answers) {
+                        error_set(err, ENODATA, EXIT_UNHEALTHY,
+                                "no etcd member in the file has data, and %s, which had it, is no longer in the file and does not answer",
+                                s->former[i].node->name);
+                        return error_hint(err,
+                                "start it and run again: then the new one joins it before it leaves; if it is lost for good, 'slipway etcd restore "
+                                "SNAPSHOT' brings the cluster back; nothing was changed");
+                }
         error_set(err, ENODATA, EXIT_UNHEALTHY, "this cluster has lived, and no etcd member has its data any more");
         return error_hint(err, "'slipway etcd restore SNAPSHOT' brings it back; to begin anew, run 'slipway down' first; nothing was changed");
 }
@@ -152,7 +151,7 @@ static int check_leave(const struct site *s, struct error *err)
                 return 0;
         for (size_t i = 0; i < s->count; i++)
                 off &= !(s->members[i].node->pool->roles & ROLE_ETCD) || s->members[i].fate == FATE_START;
-        error_set(err, EBUSY, EXIT_UNHEALTHY, "%s is to be removed, and etcd does not answer: it could not be told", s->gone[0].node->name);
+        error_set(err, EBUSY, EXIT_UNHEALTHY, "%s is to be removed, and etcd does not answer: it could not be told", s->gone[0]->node->name);
         return error_hint(err, off ? "the machines are off: run 'slipway up' with the nodes in the file first, then remove them; nothing was changed"
                                    : "'slipway status' says why; without a quorum, 'slipway etcd recover' builds it anew; nothing was changed");
 }
@@ -187,6 +186,11 @@ int plan_check_version(const struct site *s, struct error *err)
         if (want.minor > now.minor + 1) {
                 error_set(err, EINVAL, EXIT_PREFLIGHT, "from %s to %s: a minor version must not be skipped", text, want.text);
                 return error_hint(err, "upgrade to %ld.%ld first; nothing was changed", (long)now.major, (long)now.minor + 1L);
+        }
+        if (order && s->former_kube) {
+                error_set(
+                        err, EINVAL, EXIT_PREFLIGHT, "from %s to %s while every control-plane node is replaced: that is two changes at once", text, want.text);
+                return error_hint(err, "run 'slipway up' with kubernetes: %s first, then 'slipway upgrade %s'; nothing was changed", text, want.text);
         }
         return 0;
 }

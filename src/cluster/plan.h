@@ -36,11 +36,21 @@ unsigned plan_part(const struct change *c);
 
 /* A node has etcd's data, by its agent's word. */
 bool member_has_etcd(const struct member *m);
+/* The Node is of this machine, and not of one that had its name before. */
+bool member_is(const struct member *m, const json_t *object);
 /* The version a node's kubelet runs now ("1.36.3"), or NULL. */
 const char *member_version(const struct member *m);
 /* Whether the cluster has ever had an API: a blank etcd beside that is a loss, not a beginning. */
 bool site_born(const struct site *s);
-void site_bear(struct site *s);
+/* It has one. Also recorded: where the control plane and etcd are, for a file that names others next time. `leaving`: those who are to leave are still there. */
+void site_bear(struct site *s, bool leaving);
 void site_unbear(struct site *s);
+/* Reads that record: s->former. */
+void former_read(struct site *s);
+/* And makes steps before `observe` that see whether they answer. */
+void former_steps(struct site *s, struct step *observe);
+struct member *former_find(const struct site *s, const char *name);
+/* A node as far as it can be known without the file. */
+struct member member_former(struct site *s, const char *name, const char *address, unsigned roles);
 
 #endif

@@ -99,14 +99,14 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 return;
         }
         for (size_t i = 0; i < s->count + s->gone_count; i++) {
-                const struct member *m = i < s->count ? &s->members[i] : &s->gone[i - s->count];
+                const struct member *m = i < s->count ? &s->members[i] : s->gone[i - s->count];
                 width = strlen(m->node->name) > width ? strlen(m->node->name) : width;
         }
         str_addf(out, "plan for %s%s%s:\n", s->cluster->name, s->version ? ", now " : "", s->version ? s->version : "");
         for (size_t i = 0; i < s->count; i++)
                 member_text(&s->members[i], all, width, out);
         for (size_t i = 0; i < s->gone_count; i++)
-                member_text(&s->gone[i], all, width, out);
+                member_text(s->gone[i], all, width, out);
         if (same)
                 str_addf(out, "  %zu node%s as the file says\n", same, same == 1 ? " is" : "s are");
         if (api_outage(s))
@@ -132,7 +132,7 @@ json_t *plan_json(const struct site *s)
         for (size_t i = 0; i < s->count; i++)
                 json_array_append_new(nodes, member_json(&s->members[i]));
         for (size_t i = 0; i < s->gone_count; i++)
-                json_array_append_new(nodes, member_json(&s->gone[i]));
+                json_array_append_new(nodes, member_json(s->gone[i]));
         return json_pack("{s:s, s:s, s:s?, s:b, s:b, s:o}", "cluster", s->cluster->name, "kubernetes", s->cluster->kubernetes.text, "running", s->version,
                 "changes", (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes);
 }

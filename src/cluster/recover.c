@@ -5,6 +5,7 @@
 #define REMOTE     "/var/lib/slipway/etcd/recovered.db"
 #define OUTPUT_MAX (64 << 10)
 #define NO_ROOM    75
+#define UNTOUCHED  "its data was not changed; see to it and run again"
 
 /* ---- who ---- */
 
@@ -13,7 +14,7 @@ static const struct etcd_seen *newest(const struct etcd_view *v)
         const struct etcd_seen *best = NULL;
         for (size_t i = 0; i < v->count; i++) {
                 const struct etcd_seen *n = &v->seen[i];
-                if (!n->answered || n->state.learner)
+                if ((!n->answered && !n->waits) || n->state.learner)
                         continue;
                 if (!best || n->state.index > best->state.index || (n->state.index == best->state.index && n->state.applied > best->state.applied))
                         best = n;
@@ -55,6 +56,16 @@ int recover_choose(struct restore *r, const struct etcd_view *v, bool force, str
         return 0;
 }
 
+const char *recover_until(const struct restore *r)
+{
+        char text[40];
+        struct tm tm;
+        if (!r->until)
+                return "how far its data goes is not known";
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&r->until, &tm));
+        return arena_printf(r->site->arena, "its data goes up to %s, %" PRId64 " s before this command", text, (int64_t)(r->begun - r->until));
+}
+
 /* ---- its data ---- */
 
 struct saving {
@@ -62,20 +73,6 @@ struct saving {
         struct restore *restore;
         struct carry carry;
 };
-
-static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...) PRINTF(4, 5);
-static void fail(struct saving *t, int code, enum exit_status status, const char *fmt, ...)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        struct str s CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&s, fmt, ap);
-        va_end(ap);
-        error_set(&err, code, status, "%s", str_text(&s));
-        error_hint(&err, code == ENOSPC ? "nothing was changed; make room there and run again" : "its data was not changed; see to it and run again");
-        step_done(t->step, &err);
-}
 
 static void on_carried(struct carry *c, struct error *err)
 {
@@ -88,9 +85,7 @@ static void on_carried(struct carry *c, struct error *err)
         if (!err) {
                 step_changed(t->step, "%s: revision %" PRId64 ", %.1f MB, of %s: raft term %" PRIu64 ", index %" PRIu64 " committed and %" PRIu64 " applied",
                         s->path, s->revision, (double)s->size / 1e6, r->survivor->node->name, r->last.term, r->last.index, r->last.applied);
-                step_changed(t->step,
-                        "it wrote last at %s; what the lost members acknowledged without it after that is gone, and nothing is when it was in step until then",
-                        r->ended);
+                step_changed(t->step, "%s; what the lost members acknowledged without it after that is gone", recover_until(r));
         }
         if (r->survivor->link) { /* it is connected to once more, with the others */
                 link_free(r->survivor->link);
@@ -99,51 +94,28 @@ static void on_carried(struct carry *c, struct error *err)
         step_done(t->step, err);
 }
 
-/* Four lines: when it was written last, what etcdutl says of it, its digest, its size. */
+/* Leases of the control plane in the first line, then as of any snapshot. */
 static bool read_saved(struct restore *r, const char *out)
 {
-        struct snapshot *s = r->snapshot;
-        struct arena *a = r->site->arena;
-        char *text = arena_strdup(a, out), *when = strsep(&text, "\n"), *status = strsep(&text, "\n"), *digest = strsep(&text, "\n"),
-             *size = strsep(&text, "\n");
-        json_t *o = status ? etcd_json(status) : NULL;
-        bool good = o && digest && strlen(digest) > 64 && size;
-        if (good) {
-                r->ended = when;
-                snprintf(s->digest, sizeof(s->digest), "%.64s", digest);
-                s->size = strtoll(size, NULL, 10);
-                s->revision = (int64_t)etcd_number(json_object_get(o, "revision"));
-                s->keys = (int64_t)etcd_number(json_object_get(o, "totalKey"));
-                s->node = r->survivor->node->name;
-        }
-        json_decref(o);
-        return good && s->size > 0 && sha256_valid(s->digest);
+        const char *rest = strchr(out, '\n');
+        r->until = (time_t)lease_newest(out);
+        return rest && snapshot_said(r->snapshot, rest + 1);
 }
 
 static void on_saved(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct saving *t = arg;
         struct restore *r = t->restore;
-        struct snapshot *s = r->snapshot;
-        struct error err CLEANUP(error_release) = { 0 };
         char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
         if (status == NO_ROOM)
-                fail(t, ENOSPC, EXIT_PREFLIGHT, "no room for a copy of its data: %s", line);
+                step_fail(t->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room for a copy of its data: %s", line);
         else if (status != 0)
-                fail(t, EIO, EXIT_STEP, "its data could not be read: %.400s", *line ? line : "the connection was cut");
+                step_fail(t->step, EIO, EXIT_STEP, UNTOUCHED, "its data could not be read: %.400s", *line ? line : "the connection was cut");
         else if (!read_saved(r, out ? out : ""))
-                fail(t, EPROTO, EXIT_STEP, "what etcdutl said of its data cannot be read");
+                step_fail(t->step, EPROTO, EXIT_STEP, UNTOUCHED, "what etcdutl said of its data cannot be read");
         else {
-                s->expected = s->size;
-                if (snapshot_room(s, &err) < 0) {
-                        step_done(t->step, &err);
-                        return;
-                }
-                t->carry = (struct carry){
-                        .step = t->step, .member = r->survivor, .remote = REMOTE, .local = s->path, .size = s->size, .fn = on_carried, .arg = t
-                };
-                memcpy(t->carry.digest, s->digest, sizeof(s->digest));
-                carry_here(&t->carry);
+                t->carry = (struct carry){ .step = t->step, .member = r->survivor, .remote = REMOTE, .fn = on_carried, .arg = t };
+                snapshot_bring(r->snapshot, &t->carry);
         }
 }
 
@@ -155,18 +127,20 @@ static const char save_script[] =
         "rm -rf \"$c\" \"$f\" \"$f.part\"; mkdir -p \"${f%/*}\"; "
         "need=$(($(du -sk \"$d/member\" | cut -f1) * 2 + 65536)); free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
         "if [ \"$free\" -lt \"$need\" ]; then echo \"$((free / 1024)) MB are free under $d and $((need / 1024)) MB are needed\" >&2; exit 75; fi; "
-        "TZ=UTC date -d \"@$(stat -c %Y \"$d/member/snap/db\")\" '+%Y-%m-%d %H:%M:%S UTC'; "
+        "pid=; trap 'exit 1' HUP INT TERM; trap '[ -z \"$pid\" ] || kill $pid 2>/dev/null || :; wait; rm -rf \"$c\"; systemctl start --no-block etcd.service' "
+        "EXIT; "
         "systemctl stop etcd.service; mkdir -p \"$c\"; cp -a \"$d/member\" \"$c/member\"; "
         "etcd --name \"$name\" --data-dir \"$c\" --force-new-cluster --listen-client-urls https://127.0.0.1:32379 --advertise-client-urls "
         "https://127.0.0.1:32379 "
         "--listen-peer-urls http://127.0.0.1:32380 --initial-advertise-peer-urls http://127.0.0.1:32380 --initial-cluster \"$name=http://127.0.0.1:32380\" "
         "--cert-file $p/server.crt --key-file $p/server.key --client-cert-auth --trusted-ca-file $p/ca.crt --unsafe-no-fsync --log-level error "
         "--quota-backend-bytes 17179869184 >/dev/null & "
-        "pid=$!; trap 'kill $pid 2>/dev/null || :; wait $pid 2>/dev/null || :; rm -rf \"$c\"' EXIT; "
+        "pid=$!; "
         "e() { etcdctl --endpoints https://127.0.0.1:32379 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key --dial-timeout "
         "5s \"$@\"; }; "
         "n=0; until e --command-timeout 5s endpoint health >/dev/null 2>&1; do n=$((n + 1)); "
         "if [ $n -gt 300 ] || ! kill -0 $pid 2>/dev/null; then echo \"etcd does not start on a copy of its data\" >&2; exit 1; fi; sleep 1; done; "
+        "e --command-timeout 60s get /registry/leases/kube-system/ --prefix --print-value-only | head -c 24000 | od -An -v -tx1 | tr -d ' \\n'; echo; "
         "e --command-timeout 30m snapshot save \"$f\" >/dev/null; etcdutl snapshot status \"$f\" -w json; sha256sum \"$f\"; stat -c %s \"$f\"";
 
 void step_recover_save(struct step *s)
@@ -179,5 +153,5 @@ void step_recover_save(struct step *s)
         if (r->survivor->link)
                 link_run(r->survivor->link, argv, NULL, OUTPUT_MAX, on_saved, t);
         else
-                fail(t, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
+                step_fail(t->step, EPIPE, EXIT_UNREACHABLE, UNTOUCHED, "the connection was cut");
 }

@@ -214,7 +214,7 @@ struct step *reset_member(struct member *m, struct step *after)
                 bool wanted;
         } parts[] = {
                 { "drain", step_drain_member, !(m->leaving & RESET_ALL) },
-                { "leave etcd", step_leave_etcd, !(m->leaving & RESET_ALL) && m->node->pool->roles & ROLE_ETCD },
+                { "etcd leave", step_etcd_leave, !(m->leaving & RESET_ALL) && m->node->pool->roles & ROLE_ETCD },
                 { "delete Node", step_delete_node, !(m->leaving & RESET_ALL) },
                 { "reset", step_reset_host, !(m->leaving & RESET_HOST_DEAD) },
                 { "gone", step_delete_node, !(m->leaving & (RESET_ALL | RESET_HOST_DEAD)) },

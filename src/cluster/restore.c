@@ -33,6 +33,15 @@ int restore_unfinished(const struct site *s, struct error *err)
         return o ? -err->code : 0;
 }
 
+bool restore_begun(const struct restore *r)
+{
+        json_t *o = marker_read(r->marker);
+        const char *digest = json_string_value(json_object_get(o, "sha256"));
+        bool same = digest && streq(digest, r->snapshot->digest);
+        json_decref(o);
+        return same;
+}
+
 static int marker_write(const struct restore *r, bool restored, struct error *err)
 {
         json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "snapshot", r->snapshot->path, "sha256", r->snapshot->digest, "token", r->token, "restored", restored);

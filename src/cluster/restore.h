@@ -29,7 +29,7 @@ struct restore {
         struct snapshot *snapshot;
         struct member *survivor; /* recover: who has the newest data; NULL: the snapshot is here already */
         struct etcd_state last;  /* of the survivor; its texts are not used */
-        const char *ended;       /* when the survivor's store was written last, "2026-11-16 00:25:12 UTC"; NULL: unknown */
+        time_t until;            /* the survivor's data goes up to then, to a few seconds; 0: unknown */
         struct restore_node *nodes;
         char *marker; /* path */
         const char *token;
@@ -46,6 +46,14 @@ void restore_steps(struct restore *r);
 void restore_release(struct restore *r);
 /* A restore that was begun and did not end must end first: refuses with a sentence. */
 int restore_unfinished(const struct site *s, struct error *err);
+
+/* The same snapshot was being put back when a run before this one ended. */
+bool restore_begun(const struct restore *r);
+
+/* How old the survivor's data is, as a part of a sentence; in the arena. */
+const char *recover_until(const struct restore *r);
+/* When the newest of these Leases was renewed, in seconds since 1970; 0: none says. `hex`: values of etcd one after another, as the API server stores them. */
+int64_t lease_newest(const char *hex);
 
 /* recover.c: the survivor's newest data as a snapshot, here. arg: restore */
 void step_recover_save(struct step *s);

@@ -18,21 +18,6 @@ struct running {
         void (*then)(struct running *r, const char *out);
 };
 
-static void fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
-static void fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        struct str text CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&text, fmt, ap);
-        va_end(ap);
-        error_set(&err, code, status, "%s", str_text(&text));
-        if (hint)
-                error_hint(&err, "%s", hint);
-        step_done(s, &err);
-}
-
 /* ---- scripts ---- */
 
 static void on_script(struct link *l, int status, const char *out, const char *errors, void *arg)
@@ -46,10 +31,10 @@ static void on_script(struct link *l, int status, const char *out, const char *e
         else if (status == NOT_SO)
                 step_kept(r->step);
         else if (status == NO_ROOM)
-                fail(r->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room: %s", line);
+                step_fail(r->step, ENOSPC, EXIT_PREFLIGHT, "nothing was changed; make room there and run again", "no room: %s", line);
         else
-                fail(r->step, status < 0 ? EPIPE : EIO, status < 0 ? EXIT_UNREACHABLE : EXIT_STEP, "run it again: it goes on where it stopped", "%s: %.400s",
-                        r->what, *line ? line : "the connection was cut");
+                step_fail(r->step, status < 0 ? EPIPE : EIO, status < 0 ? EXIT_UNREACHABLE : EXIT_STEP, "run it again: it goes on where it stopped",
+                        "%s: %.400s", r->what, *line ? line : "the connection was cut");
 }
 
 /* `words` follow as $1, $2, … */
@@ -64,7 +49,7 @@ static void script(struct step *s, const char *what, const char *text, const cha
         if (n->member->link)
                 link_run(n->member->link, argv, NULL, TEXT_MAX, on_script, r);
         else
-                fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
+                step_fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
 }
 
 #define PATHS "PATH=$PATH:/usr/local/bin:/opt/bin; "
@@ -76,7 +61,8 @@ void step_restore_room(struct step *s)
         char need[24];
         snprintf(need, sizeof(need), "%" PRId64, 3 * (n->restore->snapshot->size >> 10) + (192 << 10));
         script(s, "its room cannot be seen",
-                "for d in \"$1\" /var/lib/slipway; do while [ ! -d \"$d\" ]; do d=$(dirname \"$d\"); done; free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 }'); "
+                "for d in \"$1\" /var/lib/slipway/etcd; do while [ ! -d \"$d\" ]; do d=$(dirname \"$d\"); done; free=$(df -Pk \"$d\" | awk 'NR == 2 { print $4 "
+                "}'); "
                 "if [ \"$free\" -lt \"$2\" ]; then echo \"$((free / 1024)) MB are free under $d and $(($2 / 1024)) MB are needed\" >&2; exit 75; fi; done",
                 (const char *const[]){ n->restore->site->cluster->etcd.data_dir, need, NULL }, NULL);
 }
@@ -88,7 +74,7 @@ static void apply(struct step *s, unsigned mode)
         struct restore_node *n = s->arg;
         struct member *m = n->member;
         if (!m->link) {
-                fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
+                step_fail(s, EPIPE, EXIT_UNREACHABLE, "run it again: it goes on where it stopped", "the connection was cut");
                 return;
         }
         m->user = s;

@@ -165,6 +165,8 @@ static void on_node(const struct kube_reply *reply, void *arg)
         char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s/proxy/healthz", m->node->name);
         if (reply->error || !version || !streq(version + (*version == 'v'), m->site->cluster->kubernetes.text))
                 again(m, "the kubelet's new version");
+        else if (!member_is(m, reply->body))
+                again(m, "the kubelet to register");
         else if (!node_ready(reply->body) && m->site->cluster->network.fabric.kind != FABRIC_NONE)
                 again(m, "the node to be Ready");
         else
@@ -193,6 +195,7 @@ static bool wanted_digest(const struct member *m, const char *pod, char out[17])
         return at != NULL;
 }
 
+/* An API server's own word that it is ready is newer than its pod's, which the kubelet's start-up probe holds back for ten seconds and more. */
 static bool pod_is_new(const struct member *m, const json_t *pods, const char *name)
 {
         char *full CLEANUP(free_p) = xasprintf("%s-%s", name, m->node->name), digest[17];
@@ -204,7 +207,7 @@ static bool pod_is_new(const struct member *m, const json_t *pods, const char *n
         {
                 const char *has = json_string_value(json_object_get(json_object_get(json_object_get(pod, "metadata"), "annotations"), "slipway.dev/digest"));
                 if (streq(object_name(pod), full))
-                        return has && streq(has, digest) && pod_ready(pod);
+                        return has && streq(has, digest) && (streq(name, "kube-apiserver") || pod_ready(pod));
         }
         return false;
 }
@@ -221,12 +224,25 @@ static void on_control(const struct kube_reply *reply, void *arg)
         look_node(m);
 }
 
-static void look_control(struct member *m)
+static void on_own_api(const struct kube_reply *reply, void *arg)
 {
+        struct member *m = arg;
         char *path CLEANUP(free_p) =
                 xasprintf("/api/v1/namespaces/kube-system/pods?labelSelector=tier%%3Dcontrol-plane&fieldSelector=spec.nodeName%%3D%s", m->node->name);
-        if (m->node->pool->roles & ROLE_CONTROL_PLANE)
+        if (reply->status == 200)
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_control, m);
+        else
+                again(m, "its API server");
+}
+
+/* Its own, and not what the others have heard of it: the pods of a machine that was lost are still Ready in their list when it is made anew. */
+static void look_control(struct member *m)
+{
+        size_t i = 0, server = 0;
+        for (const struct node *c; (c = cluster_next(m->site->cluster, ROLE_CONTROL_PLANE, &i)) && c != m->node;)
+                server++;
+        if (m->node->pool->roles & ROLE_CONTROL_PLANE)
+                kube_ask(m->site->kube, server, "/readyz", 5000, on_own_api, m);
         else
                 look_node(m);
 }

@@ -157,6 +157,20 @@ void step_done(struct step *s, struct error *err)
         finish(s, STEP_FAILED);
 }
 
+void step_fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        va_list ap;
+        va_start(ap, fmt);
+        str_vaddf(&text, fmt, ap);
+        va_end(ap);
+        error_set(&err, code, status, "%s", str_text(&text));
+        if (hint)
+                error_hint(&err, "%s", hint);
+        step_done(s, &err);
+}
+
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
         struct step *s = arg;

@@ -66,6 +66,8 @@ void step_changed(struct step *s, const char *fmt, ...) PRINTF(2, 3);
 void step_deadline(struct step *s, unsigned seconds, const char *hint);
 /* err NULL: done. Else it failed: the error is copied, prefixed with the node and step. */
 void step_done(struct step *s, struct error *err);
+/* step_done with an error of these words; hint may be NULL. */
+void step_fail(struct step *s, int code, enum exit_status status, const char *hint, const char *fmt, ...) PRINTF(5, 6);
 void step_kept(struct step *s);
 /* It was waiting for something that will not come, because of another step's failure: that one is told, not this one. */
 void step_skipped(struct step *s);

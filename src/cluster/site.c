@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "cluster/site.h"
+#include "cluster/plan.h"
 #include "kube/drain.h"
 
 /* What comes after the Identity. */
@@ -136,8 +136,12 @@ void site_release(struct site *s)
         for (size_t i = 0; s->members && i < s->count; i++) /* their drains are calls of the API's client: before it */
                 member_release(&s->members[i]);
         for (size_t i = 0; i < s->gone_count; i++)
-                member_release(&s->gone[i]);
+                if (!former_find(s, s->gone[i]->node->name))
+                        member_release(s->gone[i]);
+        for (size_t i = 0; i < s->former_count; i++)
+                member_release(&s->former[i]);
         kube_free(s->kube);
+        kube_free(s->former_kube);
         site_tunnels_free(s);
         fetch_free(s->fetch);
         items_free(s->items, s->item_count);

@@ -88,9 +88,13 @@ struct site {
         struct fetch *fetch;
         char *lock_path; /* bundle.lock */
         /* what was found */
-        struct member *gone; /* nodes that are no longer in the file */
+        struct member **gone; /* nodes that are no longer in the file */
         size_t gone_count;
-        struct etcd_peer *peers; /* etcd's members, by its own word */
+        struct member
+                *former; /* those of them that had the control plane or etcd, by our own record: who else would say where they are? Some may be gone for long */
+        size_t former_count;
+        struct kube *former_kube; /* their API, while none that is in the file has one */
+        struct etcd_peer *peers;  /* etcd's members, by its own word */
         size_t peer_count;
         bool live;                 /* etcd has a quorum: who comes now joins something that lives */
         bool api_up;               /* the API answered when it was looked at */
@@ -106,6 +110,7 @@ struct site {
         int (*accepted)(struct site *s, struct error *err);
         void *accepted_arg;
         bool only_plan; /* the run ends with it */
+        bool declined;  /* they said no */
         struct step *artifacts, *stage, *plan;
         struct kube *kube;
         struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none when they are reached directly */
@@ -124,6 +129,8 @@ int site_open(struct site *s, struct event_base *base, struct arena *a, struct c
 int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c, const char *state, struct error *err);
 /* Opens the client of the API as the administrator, once; no request is made. */
 int site_kube(struct site *s, struct error *err);
+/* The same for former members: s->former_kube. Only directly. */
+int site_former_kube(struct site *s, struct error *err);
 /* Inside site_kube: opens tunnels when the API can only be reached through another host, and puts them into the target. */
 int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
 void site_tunnels_free(struct site *s);

@@ -29,6 +29,12 @@ json_t *snapshot_json(const struct snapshot *s);
  * damaged, of another cluster (unless `force`), not a snapshot at all. */
 int snapshot_open(struct snapshot *s, struct site *site, const char *name, bool force, struct error *err);
 
+/* What the node says of one that it made: three lines, etcdutl's JSON, the digest, the size. false: that cannot be read. */
+bool snapshot_said(struct snapshot *s, const char *lines);
+/* Brings it here from c->remote, when there is room; ends c->step when there is none. c has step, member, remote, fn and arg. */
+struct carry;
+void snapshot_bring(struct snapshot *s, struct carry *c);
+
 /* The step: the healthiest of the etcd members that are connected takes it, it is checked there, and comes here. arg: struct snapshot, named already. */
 void step_snapshot(struct step *s);
 

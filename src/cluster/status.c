@@ -11,7 +11,7 @@
 static void answered(struct status *st, size_t *waiting)
 {
         --*waiting;
-        if (!st->api_waiting && !st->node_waiting)
+        if (!st->api_waiting && !st->server_waiting && !st->node_waiting)
                 event_base_loopbreak(st->site->base);
 }
 
@@ -168,6 +168,34 @@ void status_ask_api(struct status *st)
                 kube_request(st->site->kube, "GET", questions[i].path, NULL, NULL, st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE, questions[i].fn, st);
 }
 
+static void on_server(const struct kube_reply *reply, void *arg)
+{
+        struct status_node *n = arg;
+        n->api_asking = false;
+        n->api_ready = reply->status == 200;
+        replace(&n->api_trouble, n->api_ready ? NULL : xstrdup(reply->error ? reply->error : "it is not ready"));
+        answered(n->status, &n->status->server_waiting);
+}
+
+/* In the order the API's client knows them. A machine that is off need not be asked. */
+void status_ask_servers(struct status *st)
+{
+        size_t server = 0;
+        for (size_t i = 0; st->site->kube && i < st->site->count; i++) {
+                struct status_node *n = &st->nodes[i];
+                if (!(n->member->node->pool->roles & ROLE_CONTROL_PLANE))
+                        continue;
+                size_t mine = server++;
+                if (n->member->machine->state != MACHINE_RUNNING)
+                        n->api_ready = false;
+                if (n->member->machine->state != MACHINE_RUNNING || n->api_asking)
+                        continue;
+                n->api_asking = true;
+                st->server_waiting++;
+                kube_ask(st->site->kube, mine, "/readyz", st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE, on_server, n);
+        }
+}
+
 /* ---- all of it ---- */
 
 void status_give_up(struct status *st)
@@ -209,6 +237,7 @@ void status_end(struct status *st)
                 n->member->link = NULL;
                 free(n->trouble);
                 free(n->etcd_trouble);
+                free(n->api_trouble);
                 json_decref(n->etcd);
         }
         kube_free(st->site->kube);
@@ -223,7 +252,7 @@ void status_end(struct status *st)
 int status_wait(struct status *st, unsigned seconds, struct error *err)
 {
         event_add(st->timer, &(struct timeval){ .tv_sec = seconds });
-        int r = st->api_waiting || st->node_waiting ? event_base_dispatch(st->site->base) : 0;
+        int r = st->api_waiting || st->server_waiting || st->node_waiting ? event_base_dispatch(st->site->base) : 0;
         event_del(st->timer);
         return r < 0 ? error_set(err, EIO, EXIT_INTERNAL, "the event loop failed") : 0;
 }
@@ -234,6 +263,7 @@ int status_ask(struct site *s, json_t **out, bool *healthy, struct error *err)
         status_begin(&st, s);
         status_ask_nodes(&st);
         status_ask_api(&st);
+        status_ask_servers(&st);
         int r = status_wait(&st, STATUS_PATIENCE, err);
         if (r == 0) {
                 status_give_up(&st);

@@ -22,11 +22,13 @@ struct status_node {
         bool etcd_asked, heard, closed; /* heard: it said hello since it was asked last */
         json_t *etcd;                   /* etcdctl's own words about this member */
         char *etcd_trouble;
+        bool api_asking, api_ready; /* a control-plane node: its own API server */
+        char *api_trouble;
 };
 struct status {
         struct site *site;
         struct status_node *nodes;
-        size_t api_waiting, node_waiting; /* answers still to come */
+        size_t api_waiting, server_waiting, node_waiting; /* answers still to come */
         struct event *timer;
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
@@ -35,6 +37,8 @@ struct status {
 void status_begin(struct status *st, struct site *s);
 void status_ask_nodes(struct status *st);
 void status_ask_api(struct status *st);
+/* Every API server by itself; those that still owe an answer are not asked again. After status_ask_api. */
+void status_ask_servers(struct status *st);
 /* Runs the loop until everything asked is answered, at most so long, and then says of the rest that it did not answer. */
 int status_wait(struct status *st, unsigned seconds, struct error *err);
 /* What has not answered by now will not. */

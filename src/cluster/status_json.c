@@ -3,7 +3,7 @@
  *   cluster, healthy, problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift, drifted[], address, trouble
  *   others[]: nodes that are not in cluster.yaml (a machine that kubeadm joined): name, ready, version, address, pool (slipway's label, else null), note
- *   api: server, ready, version, trouble
+ *   api: server, ready, version, trouble, servers[] (each control-plane node's own: node, ready, trouble)
  *   etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment, trouble
  *   certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
  *   run: who holds the lock, null when nobody does */
@@ -106,6 +106,31 @@ static json_t *other_json(const json_t *node)
 
 /* ---- API, etcd ---- */
 
+/* One that is down while others answer is told by itself; when none does, that was said already, and so it was of a machine that is off. */
+static json_t *servers_json(const struct status *st, json_t *problems)
+{
+        json_t *list = json_array();
+        for (size_t i = 0; i < st->site->count; i++) {
+                const struct status_node *n = &st->nodes[i];
+                const char *off = n->member->machine->state == MACHINE_RUNNING ? NULL : "its machine is off";
+                const char *trouble = n->api_ready     ? NULL
+                                      : off            ? off
+                                      : !st->api_asked ? "the cluster has not been made"
+                                      : n->api_trouble ? n->api_trouble
+                                                       : "no answer";
+                if (!(n->member->node->pool->roles & ROLE_CONTROL_PLANE))
+                        continue;
+                json_t *o = json_object();
+                set(o, "node", n->member->node->name);
+                json_object_set_new(o, "ready", json_boolean(n->api_ready));
+                set(o, "trouble", trouble);
+                json_array_append_new(list, o);
+                if (trouble && st->api_ready && !off)
+                        problem(problems, "API server on %s: %s", n->member->node->name, trouble);
+        }
+        return list;
+}
+
 static json_t *api_json(const struct status *st, json_t *problems)
 {
         const struct cluster *c = st->site->cluster;
@@ -121,6 +146,7 @@ static json_t *api_json(const struct status *st, json_t *problems)
         set(o, "trouble", trouble);
         if (!st->api_ready)
                 problem(problems, "the API is not ready: %s", trouble ? trouble : "no reason is known");
+        json_object_set_new(o, "servers", servers_json(st, problems));
         return o;
 }
 

@@ -69,6 +69,7 @@ static void ask(struct watching *w, int64_t *nodes_asked)
         }
         if (!st->api_waiting)
                 status_ask_api(st);
+        status_ask_servers(st);
 }
 
 static bool show(struct watching *w, bool (*fn)(const json_t *answer, bool healthy, void *arg), void *arg)

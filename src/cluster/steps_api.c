@@ -10,28 +10,53 @@
 
 /* ---- the API ---- */
 
-int site_kube(struct site *s, struct error *err)
+static const char *server_url(struct site *s, const struct node *n)
 {
-        const char **servers = arena_array(s->arena, const char *, s->count + 2);
-        size_t n = 0, i = 0;
         char text[IP_TEXT + 2];
-        const struct node *first = NULL;
-        if (s->kube)
-                return 0;
-        for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));) {
-                servers[n++] = arena_printf(s->arena, "https://%s:%ld", ip_host(&c->ip[0], text), s->cluster->api.port);
-                first = first ? first : c;
-        }
+        return arena_printf(s->arena, "https://%s:%ld", ip_host(&n->ip[0], text), s->cluster->api.port);
+}
+
+/* The administrator, as the first control-plane node of the file has him. */
+static int admin_target(struct site *s, struct kube_target *out, struct error *err)
+{
+        size_t i = 0;
+        const struct node *first = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i);
         struct member *m = first ? site_member(s, first->name) : NULL;
         if (!m)
                 return error_set(err, EINVAL, EXIT_CONFIG, "there is no control-plane node");
         int r = member_leaves(m, err);
-        if (r < 0)
-                return r;
         const struct leaf *admin = &m->leaves.leaf[LEAF_SUPER_ADMIN];
-        struct kube_target target = { .servers = servers, .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
-        r = site_tunnels(s, &target, err);
+        *out = (struct kube_target){ .ca = s->identity.ca[CA_CLUSTER].bundle, .cert = admin->cert, .key = admin->key };
+        return r;
+}
+
+int site_kube(struct site *s, struct error *err)
+{
+        const char **servers = arena_array(s->arena, const char *, s->count + 2);
+        size_t n = 0, i = 0;
+        struct kube_target target;
+        if (s->kube)
+                return 0;
+        for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));)
+                servers[n++] = server_url(s, c);
+        int r = admin_target(s, &target, err);
+        target.servers = servers;
+        if (r == 0)
+                r = site_tunnels(s, &target, err);
         return r < 0 ? r : kube_open(s->base, &target, &s->kube, err);
+}
+
+int site_former_kube(struct site *s, struct error *err)
+{
+        const char **servers = arena_array(s->arena, const char *, s->former_count + 1);
+        size_t n = 0;
+        struct kube_target target;
+        for (size_t i = 0; i < s->former_count; i++)
+                if (s->former[i].answers && s->former[i].node->pool->roles & ROLE_CONTROL_PLANE)
+                        servers[n++] = server_url(s, s->former[i].node);
+        int r = admin_target(s, &target, err);
+        target.servers = servers;
+        return r < 0 ? r : kube_open(s->base, &target, &s->former_kube, err);
 }
 
 /* What a step waits for, with what the API last said or why it says nothing: so that a deadline tells it too. */
@@ -58,7 +83,7 @@ static void on_api_ready(void *arg)
         struct step *s = arg;
         struct site *site = s->arg;
         site->wait = NULL;
-        site_bear(site);
+        site_bear(site, true);
         step_done(s, NULL);
 }
 
@@ -189,6 +214,8 @@ static void look(struct member *m)
                 return;
         if (!m->object)
                 waiting_for(s, m->site->kube, "waiting for the kubelet");
+        else if (!member_is(m, m->object))
+                step_doing(s, -1, "waiting for the kubelet of its new machine");
         else if (!m->labelled)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)

@@ -13,6 +13,7 @@
 void up_steps(struct site *s)
 {
         struct run *r = &s->run;
+        s->identity.holding = true; /* until the plan is approved */
         struct step *preflight = run_step(r, "preflight", NULL, step_preflight, s), *observe = run_step(r, "observe", NULL, step_observe, s);
         s->artifacts = run_step(r, "artifacts", NULL, step_artifacts, s);
         s->plan = run_step(r, "plan", NULL, step_plan, s);
@@ -31,6 +32,7 @@ void up_steps(struct site *s)
                 step_after(s->plan, run_step(r, "manifests", NULL, step_manifests, s));
         struct step *deprecated = run_step(r, "versions", NULL, step_deprecated, s);
         step_after(observe, preflight);
+        former_steps(s, observe);
         step_after(deprecated, observe);
         step_after(s->plan, deprecated);
         step_after(s->artifacts, deprecated); /* nothing is fetched or built for a version that is refused */
@@ -111,6 +113,14 @@ static void give_back(struct site *s, struct member *m)
         step_after(run_step(&s->run, "uncordon", m->node->name, step_uncordon, m), m->healthy ? m->healthy : m->apply);
 }
 
+static bool control_leaves(const struct site *s)
+{
+        for (size_t i = 0; s->live && i < s->gone_count; i++)
+                if (s->gone[i]->answers && is_control(s->gone[i]))
+                        return true;
+        return false;
+}
+
 static void apply_steps(struct site *s, struct step *prepare, struct step *check, struct queue *q)
 {
         for (size_t i = 0; i < s->count; i++) {
@@ -128,6 +138,10 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
                 else if (s->live && is_control(m) && m->fate == FATE_CHANGE && m->restarts & PARTS_ONE_BY_ONE)
                         q->last = change_steps(s, m, q->last);
         }
+        /* who leaves serves the others until those that come instead do */
+        for (size_t i = 0; i < s->count && control_leaves(s); i++)
+                if (s->members[i].fate == FATE_CHANGE && !s->members[i].healthy)
+                        step_after(s->members[i].apply, q->last);
         /* workers: those that are drained a few at a time, all after the control plane */
         size_t at_once = workers_at_once(s), n = 0;
         struct step **drained = arena_array(s->arena, struct step *, s->count + 1);
@@ -167,7 +181,7 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
 static void remove_all(struct site *s, struct queue *q, bool dead, struct step *verify)
 {
         for (size_t i = 0; i < s->gone_count; i++) {
-                struct member *m = &s->gone[i];
+                struct member *m = s->gone[i];
                 if (m->answers == dead)
                         continue;
                 struct step *end = remove_steps(s, m, q->last);
@@ -216,6 +230,16 @@ static void go(struct site *s)
                 fabric_steps(s, objects, dns);
 }
 
+/* Certificates that were issued to see what would change are the nodes' own from now on. */
+static int keep_leaves(struct site *s, struct error *err)
+{
+        int r = 0;
+        s->identity.holding = false;
+        for (size_t i = 0; r == 0 && i < s->count; i++)
+                r = s->members[i].issued ? identity_keep(&s->identity, s->members[i].node, &s->members[i].leaves, err) : 0;
+        return r;
+}
+
 void step_plan(struct step *step)
 {
         struct site *s = step->arg;
@@ -225,8 +249,13 @@ void step_plan(struct step *step)
                 r = s->approve(s, &err);
         if (r == 0 && s->accepted)
                 r = s->accepted(s, &err);
-        if (r < 0 && !err.message)
-                error_set(&err, -r, EXIT_USAGE, "the plan was not approved: nothing was changed");
+        if (r == 0 && !s->only_plan)
+                r = keep_leaves(s, &err);
+        if (r < 0 && !err.message) { /* a no is an answer, not a failure */
+                s->declined = true;
+                step_skipped(step);
+                return;
+        }
         if (r == 0 && !s->only_plan)
                 go(s);
         if (r == 0 && plan_empty(s))

@@ -1,9 +1,6 @@
 /* etcd: the store of the cluster: who is in it, and copies of it taken, proven and put back. */
-#include "cluster/etcd.h"
 #include "cmd/etcd.h"
 #include "cmd/reach.h"
-
-static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
 
 static void print_json(const json_t *v)
 {
@@ -80,7 +77,7 @@ static int etcd_members(const struct options *o, struct error *err)
                 return e;
         json_t *answer = etcd_view_json(&v);
         bool healthy = !json_array_size(json_object_get(answer, "problems"));
-        if (wants_json(o))
+        if (etcd_wants_json(o))
                 print_json(answer);
         else
                 print_members(answer, &r.arena);

@@ -2,12 +2,27 @@
 #ifndef SLIPWAY_CMD_ETCD_H
 #define SLIPWAY_CMD_ETCD_H
 
-#include "cmd/cmd.h"
+#include "cluster/etcd.h"
+#include "cmd/operate.h"
 
 int etcd_snapshot_run(const struct options *o, struct error *err);
 int etcd_restore_run(const struct options *o, struct error *err);
 int etcd_recover_run(const struct options *o, struct error *err);
 int etcd_drill_run(const struct options *o, struct error *err);
 int etcd_defrag_run(const struct options *o, struct error *err);
+
+/* Starts zeroed. What every one of them needs: the file, the site with its lock, the loop. */
+struct etcd_job {
+        const struct options *o;
+        struct arena arena;
+        struct event_base *base;
+        struct cluster *cluster;
+        struct site site;
+        bool opened;
+        struct etcd_view view;
+};
+int etcd_job_open(struct etcd_job *j, const struct options *o, const char *verb, struct error *err);
+void etcd_job_release(struct etcd_job *j);
+bool etcd_wants_json(const struct options *o);
 
 #endif

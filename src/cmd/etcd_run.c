@@ -2,26 +2,12 @@
 #include <event2/event.h>
 
 #include "cluster/drill.h"
-#include "cluster/etcd.h"
-#include "cluster/restore.h"
 #include "cluster/snapshots.h"
 #include "cmd/etcd.h"
-#include "cmd/operate.h"
 
-static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
+bool etcd_wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
 
-/* Starts zeroed. What every one of them needs: the file, the site with its lock, the loop. */
-struct job {
-        const struct options *o;
-        struct arena arena;
-        struct event_base *base;
-        struct cluster *cluster;
-        struct site site;
-        bool opened;
-        struct etcd_view view;
-};
-
-static int job_open(struct job *j, const struct options *o, const char *verb, struct error *err)
+int etcd_job_open(struct etcd_job *j, const struct options *o, const char *verb, struct error *err)
 {
         j->o = o;
         j->base = event_base_new();
@@ -33,7 +19,7 @@ static int job_open(struct job *j, const struct options *o, const char *verb, st
         return site_open(&j->site, j->base, &j->arena, j->cluster, operate_state(o), verb, err);
 }
 
-static void job_release(struct job *j)
+void etcd_job_release(struct etcd_job *j)
 {
         etcd_view_release(&j->view);
         if (j->opened)
@@ -45,7 +31,7 @@ static void job_release(struct job *j)
 static void print_result(const struct options *o, json_t *result)
 {
         char *text CLEANUP(free_p) = json_dumps(result, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        if (wants_json(o))
+        if (etcd_wants_json(o))
                 printf("%s\n", text ? text : "{}");
         json_decref(result);
 }
@@ -77,7 +63,7 @@ static const struct etcd_seen *choose(const struct etcd_view *v)
         return best;
 }
 
-static int snapshot(struct job *j, struct snapshot *s, struct error *err)
+static int snapshot(struct etcd_job *j, struct snapshot *s, struct error *err)
 {
         struct operation op;
         int r = etcd_look(&j->site, &j->view, err);
@@ -102,9 +88,9 @@ static int snapshot(struct job *j, struct snapshot *s, struct error *err)
 
 int etcd_snapshot_run(const struct options *o, struct error *err)
 {
-        struct job j CLEANUP(job_release) = { 0 };
+        struct etcd_job j CLEANUP(etcd_job_release) = { 0 };
         struct snapshot s = { 0 };
-        int r = job_open(&j, o, "etcd snapshot", err);
+        int r = etcd_job_open(&j, o, "etcd snapshot", err);
         if (r == 0)
                 r = snapshot(&j, &s, err);
         if (r < 0)
@@ -112,7 +98,7 @@ int etcd_snapshot_run(const struct options *o, struct error *err)
         json_t *result = snapshot_json(&s);
         json_object_set_new(result, "snapshot", json_string(s.path));
         print_result(o, result);
-        if (!wants_json(o))
+        if (!etcd_wants_json(o))
                 printf("%s\nrevision %" PRId64 ", %" PRId64 " keys, %.1f MB, sha256 %s\nprove it:  slipway etcd drill\n", s.path, s.revision, s.keys,
                         (double)s.size / 1e6, s.digest);
         return EXIT_OK;
@@ -122,17 +108,22 @@ int etcd_snapshot_run(const struct options *o, struct error *err)
 
 static void print_drill(const struct drill *d)
 {
-        printf("%-44s %11s %10s\n", "KIND", "IN SNAPSHOT", "READ BACK");
+        printf("%-44s %11s %10s %10s\n", "KIND", "IN SNAPSHOT", "READ BACK", "LIVE NOW");
         for (size_t i = 0; i < d->kind_count; i++) {
                 const struct drill_kind *k = &d->kinds[i];
                 char *name CLEANUP(free_p) = *k->group ? xasprintf("%s.%s", k->resource, k->group) : xstrdup(k->resource);
+                char *live CLEANUP(free_p) = k->live < 0 ? xstrdup("-") : xasprintf("%" PRId64, k->live);
                 if (k->keys || k->objects)
-                        printf("%-44s %11zu %10zu\n", name, k->keys, k->objects);
+                        printf("%-44s %11zu %10zu %10s\n", name, k->keys, k->objects, live);
         }
         printf("\n%s is good: all %zu objects read back at revision %" PRId64 ".\n", d->snapshot->path, d->objects, d->revision);
+        if (d->live < 0)
+                printf("The live cluster could not be counted.\n");
+        else
+                printf("The live cluster has %" PRId64 " objects now.\n", d->live);
 }
 
-static int drill(struct job *j, struct drill *d, struct snapshot *s, struct error *err)
+static int drill(struct etcd_job *j, struct drill *d, struct snapshot *s, struct error *err)
 {
         struct operation op;
         int r = snapshot_open(s, &j->site, j->o->args.n > 1 ? j->o->args.v[1] : NULL, j->o->force, err);
@@ -142,7 +133,7 @@ static int drill(struct job *j, struct drill *d, struct snapshot *s, struct erro
                 return r;
         drill_steps(d, &j->site, s);
         r = operate_end(&op, err);
-        if (r == 0 && !wants_json(j->o))
+        if (r == 0 && !etcd_wants_json(j->o))
                 print_drill(d);
         if (r == 0)
                 print_result(j->o, drill_json(d));
@@ -151,10 +142,10 @@ static int drill(struct job *j, struct drill *d, struct snapshot *s, struct erro
 
 int etcd_drill_run(const struct options *o, struct error *err)
 {
-        struct job j CLEANUP(job_release) = { 0 };
+        struct etcd_job j CLEANUP(etcd_job_release) = { 0 };
         struct drill d = { 0 };
         struct snapshot s = { 0 };
-        int r = job_open(&j, o, "etcd drill", err);
+        int r = etcd_job_open(&j, o, "etcd drill", err);
         if (r == 0)
                 r = drill(&j, &d, &s, err);
         if (j.opened)
@@ -162,89 +153,9 @@ int etcd_drill_run(const struct options *o, struct error *err)
         return r;
 }
 
-/* ---- restore, recover ---- */
-
-static int restore_run(struct job *j, struct restore *r, struct error *err)
-{
-        struct operation op;
-        int e = operate_begin(&op, j->o, &j->site, err);
-        if (e < 0)
-                return e;
-        restore_steps(r);
-        return operate_end(&op, err);
-}
-
-static int restore(struct job *j, struct restore *r, struct snapshot *s, struct error *err)
-{
-        if (j->o->args.n < 2) {
-                struct error newest CLEANUP(error_release) = { 0 };
-                bool any = snapshot_open(s, &j->site, NULL, true, &newest) == 0;
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd restore' needs a snapshot: what was written after it is lost");
-                return any ? error_hint(err, "the newest here: slipway etcd restore %s", s->path) : error_hint(err, "slipway help etcd explains");
-        }
-        int e = snapshot_open(s, &j->site, j->o->args.v[1], j->o->force, err);
-        if (e < 0)
-                return e;
-        restore_init(r, &j->site, s);
-        return restore_run(j, r, err);
-}
-
-static void say_restored(const struct options *o, const struct site *s, const struct snapshot *snapshot)
-{
-        if (wants_json(o))
-                return;
-        printf("%s is back: etcd holds revision %" PRId64 " of %s.\n", s->cluster->name, snapshot->revision, snapshot->path);
-        printf("see to the rest:  slipway up\n");
-}
-
-int etcd_restore_run(const struct options *o, struct error *err)
-{
-        struct job j CLEANUP(job_release) = { 0 };
-        struct restore r CLEANUP(restore_release) = { 0 };
-        struct snapshot s = { 0 };
-        int e = job_open(&j, o, "etcd restore", err);
-        if (e == 0)
-                e = restore(&j, &r, &s, err);
-        if (e == 0)
-                say_restored(o, &j.site, &s);
-        return e;
-}
-
-static int recover(struct job *j, struct restore *r, struct snapshot *s, struct error *err)
-{
-        int e = restore_unfinished(&j->site, err);
-        if (e == 0)
-                e = etcd_look(&j->site, &j->view, err);
-        if (e == 0)
-                e = snapshot_name(s, &j->site, j->o->dir, j->o->to, err);
-        if (e < 0)
-                return e;
-        restore_init(r, &j->site, s);
-        e = recover_choose(r, &j->view, j->o->force, err);
-        s->version = e == 0 ? r->last.version : NULL;
-        return e < 0 ? e : restore_run(j, r, err);
-}
-
-int etcd_recover_run(const struct options *o, struct error *err)
-{
-        struct job j CLEANUP(job_release) = { 0 };
-        struct restore r CLEANUP(restore_release) = { 0 };
-        struct snapshot s = { 0 };
-        int e = job_open(&j, o, "etcd recover", err);
-        if (e == 0)
-                e = recover(&j, &r, &s, err);
-        if (e == 0 && !wants_json(o))
-                printf("etcd was rebuilt from %s, which wrote last at %s (raft index %" PRIu64
-                       "): what the lost members acknowledged without it after that is gone.\n",
-                        r.survivor->node->name, r.ended, r.last.index);
-        if (e == 0)
-                say_restored(o, &j.site, &s);
-        return e;
-}
-
 /* ---- defrag ---- */
 
-static int defrag(struct job *j, struct error *err)
+static int defrag(struct etcd_job *j, struct error *err)
 {
         struct operation op;
         int r = etcd_look(&j->site, &j->view, err);
@@ -267,7 +178,7 @@ static int defrag(struct job *j, struct error *err)
 
 int etcd_defrag_run(const struct options *o, struct error *err)
 {
-        struct job j CLEANUP(job_release) = { 0 };
-        int r = job_open(&j, o, "etcd defrag", err);
+        struct etcd_job j CLEANUP(etcd_job_release) = { 0 };
+        int r = etcd_job_open(&j, o, "etcd defrag", err);
         return r < 0 ? r : defrag(&j, err);
 }

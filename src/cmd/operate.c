@@ -3,6 +3,15 @@
 
 const char *operate_state(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
+bool operate_answer(const char *wanted)
+{
+        char line[256];
+        if (!fgets(line, sizeof(line), stdin))
+                return false;
+        line[strcspn(line, "\n")] = 0;
+        return streq(line, wanted);
+}
+
 /* A person at a terminal is asked. A script goes on, but takes no node away without --yes: a slip in the file must not. */
 static int approve(struct site *s, struct error *err)
 {
@@ -46,9 +55,11 @@ int operate_end(struct operation *op, struct error *err)
         int r = run_execute(&s->run, err);
         struct error late CLEANUP(error_release) = { 0 };
         int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : "done";
+        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : s->declined ? RESULT_DECLINED : "done";
         journal_close(op->journal, result);
         ui_end(op->ui, s->identity.dir, result);
+        if (r == 0 && s->declined)
+                return error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
         return r < 0 ? r : synced;
 }
 

@@ -14,6 +14,8 @@ struct operation {
 };
 
 const char *operate_state(const struct options *o);
+/* Reads a line: is it exactly this? */
+bool operate_answer(const char *wanted);
 /* The journal is open and the run is shown; now add its steps. */
 int operate_begin(struct operation *op, const struct options *o, struct site *s, struct error *err);
 /* Runs them, and closes what was opened. */

@@ -10,15 +10,6 @@ static void base_free(struct event_base **b)
                 event_base_free(*b);
 }
 
-static bool answer_is(const char *wanted)
-{
-        char line[256];
-        if (!fgets(line, sizeof(line), stdin))
-                return false;
-        line[strcspn(line, "\n")] = 0;
-        return streq(line, wanted);
-}
-
 /* Data goes for good, so it is asked for by name. */
 static int ask(const struct options *o, struct site *s, struct error *err)
 {
@@ -33,7 +24,7 @@ static int ask(const struct options *o, struct site *s, struct error *err)
                 if (s->members[i].leaving)
                         fprintf(stderr, " %s", s->members[i].node->name);
         fprintf(stderr, all ? "\nThis is the whole cluster. Type its name (%s) to go on: " : "\nType yes to go on: ", s->cluster->name);
-        if (answer_is(all ? s->cluster->name : "yes"))
+        if (operate_answer(all ? s->cluster->name : "yes"))
                 return 0;
         fputc('\n', stderr);
         error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");

@@ -62,6 +62,13 @@ static void print_api(FILE *f, const json_t *api)
                 fprintf(f, "ready%s%s\n", version ? ", " : "", version ? version : "");
         else
                 fprintf(f, "not ready\n");
+        const json_t *servers = json_object_get(api, "servers"), *s;
+        size_t i;
+        json_array_foreach(json_array_size(servers) > 1 ? servers : NULL, i, s)
+        {
+                const char *trouble = text_of(s, "trouble");
+                fprintf(f, "%-13s %s: %s\n", "", text_of(s, "node"), trouble ? trouble : "ready");
+        }
 }
 
 static void print_etcd(FILE *f, const json_t *list)

@@ -145,11 +145,14 @@ static void problems(const char *word, const json_t *list, const json_t *other)
 static void lines(struct follow *f, const json_t *answer)
 {
         static const char *const node[] = { "machine", "ready", "version", "drift", "address", NULL }, *const api[] = { "ready", "version", NULL },
-                                 *const etcd[] = { "healthy", "leader", "version", NULL }, *const whole[] = { "run", "healthy", NULL };
+                                 *const server[] = { "ready", NULL }, *const etcd[] = { "healthy", "leader", "version", NULL },
+                                 *const whole[] = { "run", "healthy", NULL };
         const json_t *last = f->last, *now = json_object_get(answer, "problems"), *before = json_object_get(last, "problems");
         if (last) {
                 compare_lists("node", "name", json_object_get(last, "nodes"), json_object_get(answer, "nodes"), node);
                 compare("API", json_object_get(last, "api"), json_object_get(answer, "api"), api);
+                compare_lists("API server on", "node", json_object_get(json_object_get(last, "api"), "servers"),
+                        json_object_get(json_object_get(answer, "api"), "servers"), server);
                 compare_lists("etcd on", "node", json_object_get(last, "etcd"), json_object_get(answer, "etcd"), etcd);
                 compare(text_of(answer, "cluster"), last, answer, whole);
         } else {

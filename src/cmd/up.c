@@ -62,6 +62,7 @@ static int run_verb(const struct options *o, const struct job *op, struct error 
 
 static int after_up(const struct options *o, struct site *s, struct error *err)
 {
+        site_bear(s, false); /* who was to leave has left */
         if (!wants_json(o))
                 say_use(s);
         return 0;

@@ -207,9 +207,10 @@ const struct verb verb_table[] = {
                 .help = "members says who is in etcd and how they are. snapshot takes a copy of the store, checks it and brings it here. drill restores the "
                         "newest "
                         "snapshot (or the one named) into an etcd and an API server of its own on this computer and counts what reads back. restore puts a "
-                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost. recover rebuilds etcd after its "
+                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost, so it asks, and a script gives "
+                        "--yes. recover rebuilds etcd after its "
                         "quorum is gone from the member with the newest data. defrag gives free space back, one member at a time, the leader last.",
-                .options = "dir to force",
+                .options = "dir to force yes",
                 .run = cmd_etcd },
         { .name = "schema",
                 .args = "",

@@ -35,6 +35,10 @@ static void etcd(const struct cluster *c, struct problems *p)
                 rule_error(p, c, "etcd.dataDir", "use /var/lib/etcd, on a disk of its own if you like", "%s is no place for the cluster's state", e->data_dir);
         if (e->snapshots.src && !e->snapshots.keep && tree_get(e->snapshots.src, "copyTo"))
                 rule_error(p, c, "etcd.snapshots.copyTo", "keep at least 1", "no snapshot is taken: keep is 0");
+        const char *to = e->snapshots.copy_to, *bucket = to && has_prefix(to, "s3://") ? to + 5 : NULL;
+        if (to && (bucket ? !*bucket || strchr("/?", *bucket) : to[0] != '/'))
+                rule_error(p, c, "etcd.snapshots.copyTo", "use /DIRECTORY or s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION",
+                        "%s is neither a directory of the nodes nor an S3 URL", to);
 }
 
 static void amount(const struct cluster *c, const char *path, const struct amount *a, struct problems *p)

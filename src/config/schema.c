@@ -281,7 +281,7 @@ SCHEMA(components, components, NULL, "Flags of the components.",
 SCHEMA(snapshots, etcd_snapshots, NULL, "Snapshots taken on the nodes.",
         { "every", T_DURATION, 0, AT(etcd_snapshots, every), .def = "6h", .min = 60, .max = 365 * 86400, .help = "How often." },
         { "keep", T_INT, 0, AT(etcd_snapshots, keep), .def = "8", .min = 0, .max = 10000, .help = "How many; 0 takes none." },
-        { "copyTo", T_STRING, 0, AT(etcd_snapshots, copy_to), .help = "A directory or an s3:// URL that gets a copy." });
+        { "copyTo", T_STRING, 0, AT(etcd_snapshots, copy_to), .help = "A directory of the nodes or an S3 URL that gets a copy.", .example = "s3://backups/etcd?region=eu-central-1" });
 
 SCHEMA(etcd, etcd_options, NULL, "The store.",
         { "run", T_ENUM, 0, AT(etcd_options, run), .names = etcd_run_names, .def = "service", .help = "How it runs. `static-pod`: beside the API server, as kubeadm does it (`adopt` keeps it so)." },

@@ -77,6 +77,7 @@ struct request {
         /* Takes the body of a good answer piece by piece instead, inside curl: it may only keep the bytes. False ends the request. */
         bool (*sink)(const char *data, size_t n, void *arg);
         int pinned;    /* this server only; -1: any */
+        bool patient;  /* pinned, and waits for that server's tunnel */
         size_t server; /* that it is at */
         unsigned tries;
         struct event *pause; /* between tries, while no tunnel is open */

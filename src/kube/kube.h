@@ -41,6 +41,8 @@ typedef void (*kube_fn)(const struct kube_reply *reply, void *arg);
  * timeout in milliseconds, 0: 30 s. Returns a handle that is good until the callback. */
 struct kube_call *kube_request(
         struct kube *k, const char *method, const char *path, const char *type, const char *body, unsigned timeout_ms, kube_fn fn, void *arg);
+/* GET of one server and no other, by its place in the target's list: how that one is. Does not change which is used for the rest. */
+struct kube_call *kube_ask(struct kube *k, size_t server, const char *path, unsigned timeout_ms, kube_fn fn, void *arg);
 void kube_cancel(struct kube_call *c);
 
 /* Server-side apply of one or many YAML/JSON documents (separated by ---), field manager "slipway", force. The path of each kind comes from a table of the

@@ -170,6 +170,17 @@ struct kube_call *kube_request(
         return &r->call;
 }
 
+struct kube_call *kube_ask(struct kube *k, size_t server, const char *path, unsigned timeout_ms, kube_fn fn, void *arg)
+{
+        struct request *r = request_new(k, "GET", path, fn, arg);
+        r->timeout_ms = timeout_ms ? timeout_ms : DEFAULT_TIMEOUT;
+        r->pinned = (int)server;
+        r->patient = true;
+        call_link(k, &r->call);
+        request_start(r);
+        return &r->call;
+}
+
 /* What was never sent can be sent to another server; what may have been done already only when doing it twice is the same as once. */
 static bool may_go_on(const struct request *r, CURLcode code)
 {
@@ -206,11 +217,11 @@ static void on_pause(evutil_socket_t fd, short what, void *arg) { go(arg); }
 static bool await_tunnel(struct request *r, CURLcode code)
 {
         struct kube *k = r->call.k;
-        if (!k->sockets || code != CURLE_COULDNT_CONNECT || r->pinned >= 0 || now_ms() + TUNNEL_PAUSE >= r->deadline)
+        if (!k->sockets || code != CURLE_COULDNT_CONNECT || (r->pinned >= 0 && !r->patient) || now_ms() + TUNNEL_PAUSE >= r->deadline)
                 return false;
         stop(r);
         r->tries = 0;
-        r->server = k->current;
+        r->server = r->pinned < 0 ? k->current : (size_t)r->pinned;
         if (!r->pause && !(r->pause = evtimer_new(k->base, on_pause, r)))
                 abort();
         event_after(r->pause, TUNNEL_PAUSE);

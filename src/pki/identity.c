@@ -295,7 +295,7 @@ int identity_node(struct identity *id, const struct cluster *c, const struct nod
         if (!n->ip[0].family)
                 return error_set(err, EADDRNOTAVAIL, EXIT_CONFIG, "node %s has no address yet, and its certificates must name it", n->name);
         char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
-        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, n->name) };
+        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, n->name), .hold = id->holding };
         int r = leaf_file_read(&f, err);
         for (int l = 0; r == 0 && l < LEAF_COUNT; l++) {
                 names[l] = leaf_name(l);
@@ -306,9 +306,25 @@ int identity_node(struct identity *id, const struct cluster *c, const struct nod
         }
         if (r == 0)
                 r = leaf_file_write(&f, id, names, out->leaf, LEAF_COUNT, err);
+        out->held = f.held;
         id->pki->file = f.text;
         if (r < 0)
                 node_identity_release(out);
+        return r;
+}
+
+int identity_keep(struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err)
+{
+        const char *names[LEAF_COUNT];
+        char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
+        struct leaf_file f = { .path = path, .text = id->pki->file, .issued = 1 };
+        if (!leaves->held)
+                return 0;
+        for (int l = 0; l < LEAF_COUNT; l++)
+                names[l] = leaf_name(l);
+        int r = leaf_file_write(&f, id, names, leaves->leaf, LEAF_COUNT, err);
+        leaves->held = r < 0;
+        id->pki->file = f.text;
         return r;
 }
 

@@ -49,6 +49,7 @@ struct leaf {
 
 struct node_identity {
         struct leaf leaf[LEAF_COUNT];
+        bool held; /* some are new, and not written yet */
 };
 
 struct authority {
@@ -93,6 +94,7 @@ struct identity {
         time_t now;
         bool created; /* this run made it */
         bool looking; /* identity_look: nothing is written */
+        bool holding; /* leaves of nodes are written by identity_keep: what is not done must not be remembered as done */
         bool renew;   /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
         const struct strings *renew_nodes;
         struct pki *pki; /* of this room alone: prepared issuers, buffers */
@@ -121,6 +123,8 @@ char *identity_ca_hash(const struct identity *id, struct error *err);
 /* The leaves of one node, from its file or issued now (and written). Free with node_identity_release: 10,000 nodes are done one by one.
  * node->ip[0] must be set. */
 int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err);
+/* Writes them where identity_node held them back. */
+int identity_keep(struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err);
 int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err);
 /* Whether the certificate (PEM) is one of that authority's, and good now. */
 bool identity_signed(const struct identity *id, enum ca_id ca, const char *pem);

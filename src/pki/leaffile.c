@@ -131,6 +131,9 @@ int leaf_file_write(struct leaf_file *f, struct identity *id, const char *const 
         char line[DIGEST_LINE + 1];
         if (id->looking || (f->intact && !f->issued && section_count(&f->text) == f->kept + 1))
                 return 0;
+        f->held = f->hold;
+        if (f->held)
+                return 0;
         str_truncate(&f->text, 0);
         str_reserve(&f->text, 16 << 10);
         for (size_t i = 0; i < n; i++)

@@ -132,6 +132,7 @@ struct leaf_file {
         bool renew;         /* nothing of it is kept */
         bool there, intact; /* intact: its digest is right, so keys and signatures are as they were written */
         unsigned kept, issued;
+        bool hold, held; /* hold: it is not written now; held: it would have been */
 };
 int leaf_file_read(struct leaf_file *f, struct error *err);
 /* The leaf called `name` from the file, or a new one. */

@@ -89,6 +89,8 @@ void host_key_line(const char *dir, const char *address, struct str *out);
 
 /* The keeper's process id while the machine runs, else 0. */
 pid_t keeper_pid(const char *dir);
+#define BOOT_SECONDS 180             /* after this its sshd will not answer any more */
+int64_t keeper_age(const char *dir); /* seconds since it was started */
 /* Kills what is left of a machine. Returns how many processes are still there: call again until 0. */
 size_t machine_kill(const char *dir);
 /* After the last process: cgroups, its cable, stale mounts, what nspawn left. Returns -EAGAIN while the kernel is not done: call again. */

@@ -49,6 +49,13 @@ pid_t keeper_pid(const char *dir)
         return sscanf(text, "%d %llu", &pid, &start) == 2 && pid > 1 && start_time(pid) == start ? pid : 0;
 }
 
+int64_t keeper_age(const char *dir)
+{
+        char *path CLEANUP(free_p) = path_join(dir, "lock");
+        struct stat st;
+        return stat(path, &st) == 0 ? (int64_t)(time(NULL) - st.st_mtime) : INT64_MAX;
+}
+
 /* ---- nspawn ---- */
 
 /* A colon ends a path in nspawn's --bind and in an overlay's lowerdir, a comma an option. */

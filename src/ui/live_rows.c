@@ -1,6 +1,7 @@
 #include "base/index.h"
 #include "base/utf8.h"
 #include "ui/live_rows.h"
+#include "ui/ui.h"
 
 #define NAME_MAX_COLS 24 /* longer names are cut */
 #define STEP_MAX_COLS 18
@@ -263,7 +264,11 @@ static void draw_total(struct block *b, const struct run *r, const struct look *
         str_addf(&text, "%s %s", r->verb, r->cluster);
         if (look->result)
                 str_addf(&text, ": %s", look->result);
-        add_toned(&l, !look->result ? BOLD : streq(look->result, "done") ? GREEN : RED, str_text(&text), look->cols, false);
+        add_toned(&l,
+                !look->result || streq(look->result, RESULT_DECLINED) ? BOLD
+                : streq(look->result, "done")                         ? GREEN
+                                                                      : RED,
+                str_text(&text), look->cols, false);
         add(&l, " ", 1, false);
         add_seconds(&l, run_now(r));
         if (look->cols >= BAR_MIN_COLS)

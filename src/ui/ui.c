@@ -68,6 +68,11 @@ void ui_end(struct ui *u, const char *dir, const char *result)
         char *path CLEANUP(free_p) = path_join(dir, "report.html");
         if (u->live)
                 live_end(u->live, result);
+        if (streq(result, RESULT_DECLINED)) {
+                free(u->report);
+                free(u);
+                return;
+        }
         int r = report_write(u->report, path, result, &err);
         if (u->json)
                 events_end(u->run, result, r < 0 ? NULL : path);

@@ -1,4 +1,4 @@
-/* The first half of `up`, for tests/bench/ansible.py: load the file, open the Identity, reach every node, render its NodeSpec, and put its directories, files
+/* The first half of `up`, for tests/bench/ansible.py and grow.py: load the file, open the Identity, reach every node, render its NodeSpec, and put its directories, files
  * and links there, through the same steps, journal and links as `up`. What is left out is what its hosts cannot have: programs, images, and anything that a
  * systemd would have to start.
  *
@@ -37,6 +37,11 @@ static void step_files(struct step *s)
                 return;
         }
         only_files(&m->spec);
+        link_digest(&m->spec, NULL, 0, m->wanted);
+        if (streq(m->wanted, m->applied) && !json_array_size(m->drift)) { /* as step_apply has it */
+                step_kept(s);
+                return;
+        }
         m->user = s;
         link_apply(m->link, &m->spec, NULL, 0, 1);
 }

@@ -1,6 +1,10 @@
-"""Day two on one cluster: scale, remove-node, changes; members of etcd that come, are lost and leave; runs that are killed in the middle."""
+"""Day two on one cluster: scale, remove-node, changes; members of etcd that come, are lost, are replaced and leave; runs that are killed in the middle.
+
+Each test goes on with the cluster as the one before left it."""
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -27,12 +31,11 @@ spec:
       # one is enough
       count: 1
 """
-CONTROL = {f"control-{i}": f"10.132.0.{9 + i}" for i in range(1, 6)}
+CONTROL = {f"control-{i}": f"10.132.0.{9 + i}" for i in range(1, 16)}
 WORKER = {f"worker-{i}": f"10.132.0.{39 + i}" for i in range(1, 5)}
 ADDRESS = {**CONTROL, **WORKER}
 UNITS = ("kubelet", "containerd", "kube-proxy", "flanneld", "slipway-haproxy")
-# in `make soak` until the whole file has been seen to pass in one go
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
 
 
 class Day(Cluster):
@@ -176,6 +179,46 @@ def test_a_worker_more_touches_nobody_else(day):
     day.well("control-1", "worker-1", "worker-2")
 
 
+def at_terminal(day, answer, *args):
+    """Runs it at a terminal, says that when it asks, and gives back its status and all that was shown."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(day.dir)
+        os.execv(SLIPWAY, [str(SLIPWAY), *args])
+    shown, answered = b"", False
+    while True:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:  # the last one to hold the terminal is gone
+            break
+        shown += data
+        if b"[y/N]" in shown and not answered:
+            answered = True
+            os.write(fd, answer)
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_no_is_an_answer(day):
+    before, journals = day.file, {n: day.journal(n) for n in ("control-1", "worker-1", "worker-2")}
+    status, shown = at_terminal(day, b"n\n", "scale", "worker=1")
+    assert status == 2 and "worker-2" in shown and "slipway: nothing was changed" in shown, shown
+    assert "failed" not in shown and "\x1b[31m" not in shown, "a no is no failure"
+    assert day.file == before and {n: day.journal(n) for n in journals} == journals
+    assert "going on" not in day.slipway("up").stderr
+
+
+def test_a_version_is_not_taken_back(day):
+    before, journals = day.file, {n: day.journal(n) for n in ("control-1", "worker-1")}
+    identity = {p.name: p.read_bytes() for p in (day.state / "nodes").iterdir()}
+    day.write(before.replace(f"kubernetes: {KUBERNETES}", "kubernetes: 1.35.4"))
+    _, err = day.do("up", "--yes", status=4)
+    assert f"the cluster runs {KUBERNETES}, and kubernetes: 1.35.4 is older" in err and "slipway rollback" in err and "nothing was changed" in err, err
+    day.write(before)
+    assert {n: day.journal(n) for n in journals} == journals
+    assert {p.name: p.read_bytes() for p in (day.state / "nodes").iterdir()} == identity, "no certificate was issued for it"
+
+
 def test_a_label_and_an_option_of_the_kubelet(day):
     """The plan names exactly that, and up does that and no more."""
     since = day.running("control-1"), day.running("worker-1")
@@ -231,6 +274,21 @@ def test_a_flag_rolls(day):
         assert healthy[a][1] <= applied[b][0], "the next waits until the one before is well"
 
 
+def servers(day):
+    answer = json.loads(day.slipway("status", "-o", "json").stdout)
+    return {s["node"]: s["ready"] for s in answer["api"]["servers"]}, "\n".join(answer["problems"])
+
+
+def test_an_api_server_that_is_down_is_shown(day):
+    """Each is asked by itself: that another one answers is no excuse."""
+    assert servers(day)[0] == {n: True for n in list(CONTROL)[:3]}
+    day.on(CONTROL["control-2"], "systemctl stop kubelet; pkill -KILL -x kube-apiserver")
+    ready, problems = until("it is seen", lambda: (s := servers(day)) and not s[0]["control-2"] and s)
+    assert ready == {"control-1": True, "control-2": False, "control-3": True} and "API server on control-2: " in problems
+    day.on(CONTROL["control-2"], "systemctl start kubelet")
+    until("it is back", lambda: servers(day)[0]["control-2"])
+
+
 def test_the_first_one_ever_made_is_lost_for_good(day):
     day.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     day.destroy("control-1")
@@ -262,6 +320,8 @@ def test_a_quorum_is_not_given_away(day):
     assert r.returncode == 2 and "give --yes" in r.stderr
     assert day.file == before and day.members("control-2") == members
     assert not any(n["spec"].get("unschedulable") for n in day.nodes().values())
+    ready, problems = servers(day)
+    assert ready == {"control-1": False, "control-2": True, "control-3": True} and "node control-1: its machine is stopped" in problems
 
 
 GUARDED = """\
@@ -297,6 +357,24 @@ def test_back_to_one(day):
     assert "nothing to do" in day.slipway("plan").stdout
 
 
+def test_the_only_one_is_replaced(day):
+    """One edit takes the last control plane out and brings another: it joins, is promoted, and only then the old one leaves."""
+    since = day.running("worker-1")
+    day.write(re.sub(r"without: \[(.*?)\]\}", r"without: [\1, 3]}", day.file))
+    events, _ = day.do("up", "--yes")
+    assert actions(events) == {"control-4": "make", "control-3": "remove", "worker-1": "change", "worker-2": "change"}
+    assert plan_of(events)["control-4"]["etcdJoins"]
+    assert spans(events, "healthy")["control-4"][1] <= spans(events, "drain")["control-3"][0]
+    assert spans(events, "healthy")["control-4"][1] <= spans(events, "apply")["worker-1"][0], "until then the old one serves the workers"
+    day.at = "control-4"
+    assert day.members("control-4") == {"control-4": False}
+    assert day.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+    day.well("control-4", "worker-1", "worker-2")
+    before, after = since.split("\n\n"), day.running("worker-1").split("\n\n")
+    assert [b.splitlines()[0] for b, a in zip(before, after) if a != b] in (["Id=slipway-haproxy.service"], [])
+    assert "nothing to do" in day.slipway("plan").stdout
+
+
 def test_a_budget_holds_a_drain(day):
     image = day.on(ADDRESS["worker-1"], "PATH=$PATH:/usr/local/bin ctr -n k8s.io images ls -q | grep /pause: | head -1").stdout.decode().strip()
     day.kubectl("apply", "-f", "-", text=GUARDED.replace("IMAGE", image))
@@ -307,7 +385,7 @@ def test_a_budget_holds_a_drain(day):
     assert "      count: 1\n      without: [1]\n" in day.file
     day.kubectl("delete", "poddisruptionbudget", "no-less")
     day.do("up", "--yes")
-    day.well("control-3", "worker-2")
+    day.well("control-4", "worker-2")
     assert "# one is enough" in day.file and "# Day two." in day.file
 
 
@@ -315,25 +393,48 @@ def test_a_budget_holds_a_drain(day):
 
 JOIN = ("machine", "connect", "check", "etcd join", "apply", "etcd promote", "healthy")
 LEAVE = ("drain", "etcd leave", "forget", "machine")
+REPLACE = ("machine", "etcd join", "apply", "etcd promote", "healthy", "drain", "etcd leave", "forget")
+
+
+@pytest.fixture
+def only(day):
+    """One control plane, by its number, and a worker or more: what these tests begin and end with, whatever ran before."""
+    if not (day.dir / "kubeconfig").exists():
+        day.up()
+    [name] = [n for n in day.nodes() if n in CONTROL]
+    return int(name.split("-")[1])
+
+
+def alone(day, number):
+    day.at = f"control-{number}"
+    assert day.members(day.at) == {day.at: False}
+    day.well(day.at, *(n for n in day.nodes() if n in WORKER))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("step", JOIN)
-def test_killed_while_joining(day, step):
-    node = None if step == "check" else "control-4"
-    day.kill_at("scale", "control=3", "--yes", node=node, step=step)
+def test_killed_while_joining(day, only, step):
+    day.kill_at("scale", "control=3", "--yes", node=None if step == "check" else f"control-{only + 1}", step=step)
     day.do("up", "--yes")
-    assert day.members("control-3") == {"control-3": False, "control-4": False, "control-5": False}
+    assert day.members(f"control-{only}") == {f"control-{only + i}": False for i in range(3)}
     day.do("scale", "control=1", "--yes")
-    assert day.members("control-3") == {"control-3": False}
-    day.well("control-3", "worker-2")
+    alone(day, only)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("step", LEAVE)
-def test_killed_while_leaving(day, step):
+def test_killed_while_leaving(day, only, step):
     day.do("scale", "control=3", "--yes")
-    day.kill_at("scale", "control=1", "--yes", node="control-5", step=step)
+    day.kill_at("scale", "control=1", "--yes", node=f"control-{only + 2}", step=step)
     day.do("up", "--yes")
-    assert day.members("control-3") == {"control-3": False}
-    day.well("control-3", "worker-2")
+    alone(day, only)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("step", REPLACE)
+def test_killed_while_the_only_one_is_replaced(day, only, step):
+    day.write(re.sub(r"count: 1(, without: \[.*?\])?\}", f"count: 1, without: [{', '.join(str(i + 1) for i in range(only))}]}}", day.file))
+    leaving = step in ("drain", "etcd leave", "forget")
+    day.kill_at("up", "--yes", node=f"control-{only if leaving else only + 1}", step=step)
+    day.do("up", "--yes")
+    alone(day, only + 1)

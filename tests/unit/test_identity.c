@@ -285,6 +285,32 @@ static void test_full_disk(void **unused)
         run_all(NOW);
 }
 
+/* What was only looked at is not remembered; what is kept is what was handed out. */
+static void test_held(void **unused)
+{
+        char *node CLEANUP(free_p) = path_join(dir, "nodes/w1.pem");
+        struct identity id;
+        struct node_identity out, again;
+        struct error err CLEANUP(error_release) = { 0 };
+        open_ok(&id, NOW);
+        id.holding = true;
+        assert_int_equal(identity_node(&id, &cluster, &nodes[2], &out, &err), 0);
+        assert_true(out.held);
+        assert_int_not_equal(access(node, F_OK), 0);
+        id.holding = false;
+        assert_int_equal(identity_keep(&id, &nodes[2], &out, &err), 0);
+        assert_false(out.held);
+        assert_int_equal(identity_node(&id, &cluster, &nodes[2], &again, &err), 0);
+        assert_string_equal(again.leaf[LEAF_KUBELET_CLIENT].cert, out.leaf[LEAF_KUBELET_CLIENT].cert);
+        node_identity_release(&again);
+        id.holding = true;
+        assert_int_equal(identity_node(&id, &cluster, &nodes[2], &again, &err), 0);
+        assert_false(again.held); /* nothing new */
+        node_identity_release(&again);
+        node_identity_release(&out);
+        identity_release(&id);
+}
+
 /* Memory does not grow with the nodes. */
 static void test_many_nodes(void **unused)
 {
@@ -320,6 +346,7 @@ int main(void)
                 T(test_state_directory),
                 T(test_lock),
                 T(test_full_disk),
+                T(test_held),
                 T(test_many_nodes),
         };
         return cmocka_run_group_tests_name("identity", tests, NULL, NULL);

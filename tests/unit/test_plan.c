@@ -16,7 +16,7 @@
 static struct pool control = { .name = "control", .roles = ROLE_CONTROL_PLANE | ROLE_ETCD }, worker = { .name = "worker", .roles = ROLE_WORKER };
 static struct node nodes[COUNT + 2];
 static struct machine machines[COUNT + 2];
-static struct member members[COUNT], gone[2];
+static struct member members[COUNT], gone[2], *const gone_list[] = { &gone[0], &gone[1] };
 static struct etcd_peer peers[6];
 static const struct provider_ops makes = { .makes_machines = true };
 static struct cluster cluster;
@@ -53,9 +53,14 @@ static int setup(void **state)
         cluster = (struct cluster){ .name = "demo", .nodes = nodes, .node_count = COUNT };
         assert_true(version_parse("1.36.3", &cluster.kubernetes));
         cluster.kubernetes.text = "1.36.3";
-        site = (struct site){
-                .cluster = &cluster, .members = members, .count = COUNT, .gone = gone, .peers = peers, .ops = &makes, .live = true, .api_up = true
-        };
+        site = (struct site){ .cluster = &cluster,
+                .members = members,
+                .count = COUNT,
+                .gone = (struct member **)gone_list,
+                .peers = peers,
+                .ops = &makes,
+                .live = true,
+                .api_up = true };
         site.arena = &arena;
         site.identity.dir = dir;
         member_set(&members[0], 0, "c1", &control);
@@ -261,7 +266,7 @@ static void test_not_begun(void **state)
         peers[2] = (struct etcd_peer){ .id = 3, .name = "", .peer = "https://192.0.2.3:2380", .client = "" };
         planned();
         assert_false(members[2].joins);
-        site_bear(&site); /* the cluster has lived: then it is one that lost its data */
+        site_bear(&site, true); /* the cluster has lived: then it is one that lost its data */
         planned();
         assert_true(members[2].joins);
 }
@@ -287,6 +292,68 @@ static void test_quorum(void **state)
         planned();
 }
 
+/* Who comes is well before who lives leaves: also when all are replaced. */
+static void test_quorum_replaced(void **state)
+{
+        for (size_t i = 0; i < 3; i++) {
+                no_etcd_data(&members[i]);
+                members[i].fate = FATE_INSTALL;
+                members[i].etcd_well = false;
+        }
+        cluster.node_count = site.count = 1;
+        peers[0] = (struct etcd_peer){ .id = 9, .name = "g1", .peer = "https://192.0.2.98:2380", .client = "https://192.0.2.98:2379" };
+        site.peer_count = 1;
+        leaves("g1", &control, true);
+        planned();
+        assert_true(members[0].joins);
+        shows("its etcd joins as a learner and is promoted\n");
+        /* a machine that is off is no promise */
+        members[0].connect = NULL;
+        machines[0].state = MACHINE_STOPPED;
+        refused(EXIT_PREFLIGHT, "taking 1 of 1 etcd members away would leave 0 healthy of 0");
+        site.count = cluster.node_count = COUNT;
+}
+
+/* The file names others than it did, and who has the data does not answer. */
+static void test_former_is_off(void **state)
+{
+        struct member former = { .site = &site, .node = &nodes[COUNT] };
+        for (size_t i = 0; i < 3; i++)
+                no_etcd_data(&members[i]);
+        nodes[COUNT] = (struct node){ .name = "old", .pool = &control };
+        site.former = &former;
+        site.former_count = 1;
+        site.live = false;
+        site_bear(&site, true);
+        refused(EXIT_UNHEALTHY, "no etcd member in the file has data, and old, which had it, is no longer in the file and does not answer");
+        site.former_count = 0;
+}
+
+/* What is recorded leads to those that are no longer in the file, with their addresses and roles. */
+static void test_record(void **state)
+{
+        leaves("g1", &control, true);
+        leaves("g2", &worker, true);
+        former_read(&site);
+        assert_int_equal(site.former_count, 0); /* it was never born */
+        site_bear(&site, true);
+        cluster.node_count = 2; /* c3 is taken out too */
+        former_read(&site);
+        assert_int_equal(site.former_count, 2);
+        const struct member *m = former_find(&site, "g1");
+        assert_non_null(former_find(&site, "c3"));
+        assert_null(former_find(&site, "w1"));
+        assert_string_equal(m->node->address, "192.0.2.6");
+        assert_int_equal(m->node->ip[0].family, 4);
+        assert_int_equal(m->node->pool->roles, ROLE_CONTROL_PLANE | ROLE_ETCD);
+        assert_int_equal(m->fate, FATE_REMOVE);
+        site.former_count = 0;
+        cluster.node_count = COUNT;
+        site_bear(&site, false);
+        former_read(&site);
+        assert_int_equal(site.former_count, 0); /* who was to leave has left */
+}
+
 static void test_quorum_learner(void **state)
 {
         peers_set(4);
@@ -310,7 +377,7 @@ static void test_loss(void **state)
         site.live = false;
         no_etcd_data(&members[1]);
         planned(); /* it never lived */
-        site_bear(&site);
+        site_bear(&site, true);
         assert_true(site_born(&site));
         refused(EXIT_UNHEALTHY, "etcd has no quorum, and 1 of its 3 members have lost their data (c2)");
         no_etcd_data(&members[0]);
@@ -354,6 +421,11 @@ static void test_versions(void **state)
         refused(EXIT_PREFLIGHT, "the cluster runs 1.36.3, and kubernetes: 1.36.2 is older");
         site.allow_down = true;
         planned();
+        site.former_kube = (struct kube *)&connected;
+        version("1.36.3", "1.36.4");
+        refused(EXIT_PREFLIGHT, "from 1.36.3 to 1.36.4 while every control-plane node is replaced");
+        version("1.36.3", "1.36.3");
+        planned();
         version("1.35.4", "1.37.1");
         refused(EXIT_PREFLIGHT, "from 1.35.4 to 1.37.1: a minor version must not be skipped");
 }
@@ -375,7 +447,7 @@ static void test_json(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = { T(test_part), T(test_restarts), T(test_nothing_to_do), T(test_change), T(test_drain), T(test_machines),
-                T(test_join), T(test_promote), T(test_not_begun), T(test_quorum), T(test_quorum_learner), T(test_worker_leaves), T(test_loss), T(test_stray),
-                T(test_versions), T(test_json) };
+                T(test_join), T(test_promote), T(test_not_begun), T(test_quorum), T(test_quorum_replaced), T(test_former_is_off), T(test_record),
+                T(test_quorum_learner), T(test_worker_leaves), T(test_loss), T(test_stray), T(test_versions), T(test_json) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ def test_status_of_a_healthy_cluster(cluster):
     assert [(n["name"], n["machine"], n["ready"], n["version"], n["drift"]) for n in answer["nodes"]] == [
         ("control-1", "running", True, "v1.36.3", 0), ("worker-1", "running", True, "v1.36.3", 0)]
     assert answer["api"]["ready"] and answer["api"]["version"] == "v1.36.3"
+    assert answer["api"]["servers"] == [{"node": "control-1", "ready": True, "trouble": None}]
     (etcd,) = answer["etcd"]
     assert etcd["healthy"] and etcd["leader"] and etcd["node"] == "control-1" and etcd["dbSize"] > 0
     assert 300 < answer["certificates"]["days"] < 400

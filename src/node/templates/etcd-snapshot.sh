@@ -23,10 +23,15 @@ ask() {
         etcdctl --endpoints "$endpoint" --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key --dial-timeout 5s "$@"
 }
 
-# s3 METHOD FILE [curl words]
+# s3 METHOD FILE: signed over all bytes of the body, as S3 wants it from those who do not stream; also when there are none.
 s3() {
         method=$1 file=$2
-        shift 2
+        body=/dev/null
+        set -- --request "$method"
+        if [ "$method" = PUT ]; then
+                body=$dir/$file
+                set -- --upload-file "$body"
+        fi
         [ -r "$credentials" ] || refuse "$credentials is not there: a line user = \"KEY:PASSWORD\", readable by root alone"
         rest=${copy_to#s3://} query=
         case $rest in *\?*) query=${rest#*\?} rest=${rest%%\?*} ;; esac
@@ -40,16 +45,15 @@ s3() {
                 esac
         done
         host=${host:-https://s3.$region.amazonaws.com}
-        curl --config "$credentials" --silent --show-error --fail --retry 3 --max-time 3600 --aws-sigv4 "aws:amz:$region:s3" --request "$method" "$@" \
-                "${host%/}/$bucket/$prefix$file"
+        curl --config "$credentials" --silent --show-error --fail --retry 3 --max-time 3600 --aws-sigv4 "aws:amz:$region:s3" \
+                --header "x-amz-content-sha256: $(sha256sum <"$body" | cut -c1-64)" "$@" "${host%/}/$bucket/$prefix$file"
 }
 
 copy() {
         case $copy_to in
         s3://*)
-                s3 PUT "$1.sha256" --upload-file "$dir/$1.sha256" >/dev/null
-                # signed over all of its bytes, as S3 wants it from those who do not stream
-                s3 PUT "$1" --header "x-amz-content-sha256: $(cut -c1-64 "$dir/$1.sha256")" --upload-file "$dir/$1" >/dev/null
+                s3 PUT "$1.sha256" >/dev/null
+                s3 PUT "$1" >/dev/null
                 ;;
         *)
                 [ -d "$copy_to" ] || refuse "the directory $copy_to is not there: is it mounted?"
@@ -60,16 +64,21 @@ copy() {
                 mv "$copy_to/.$1.part" "$copy_to/$1"
                 ;;
         esac
-        : >"$dir/$1.copied"
+        echo "$copy_to" >"$dir/$1.copied"
 }
 
-# What this member copied it takes away again, when it is too old.
+# What this member copied it takes away again when it is too old, from where it copied it to.
+uncopy() {
+        copy_to=$(cat "$dir/$1.copied")
+        case $copy_to in
+        s3://*) { s3 DELETE "$1" && s3 DELETE "$1.sha256"; } >/dev/null || echo "etcd-snapshot: $1 is still under $copy_to" >&2 ;;
+        *) rm -f "$copy_to/$1" "$copy_to/$1.sha256" ;;
+        esac
+}
+
 forget() {
-        if [ -e "$dir/$1.copied" ] && [ -n "$copy_to" ]; then
-                case $copy_to in
-                s3://*) { s3 DELETE "$1" && s3 DELETE "$1.sha256"; } >/dev/null || echo "etcd-snapshot: $1 is still under $copy_to" >&2 ;;
-                *) rm -f "$copy_to/$1" "$copy_to/$1.sha256" ;;
-                esac
+        if [ -s "$dir/$1.copied" ]; then
+                (uncopy "$1") || :
         fi
         rm -f "$dir/$1" "$dir/$1.sha256" "$dir/$1.copied"
 }
