@@ -6,13 +6,18 @@
 #include "cluster/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS 15000 /* a slow answer must not look like none: nodes that are gone are known from it */
+#define ASK_MS  15000 /* a slow answer must not look like none: nodes that are gone are known from it */
+#define API_MS  60000 /* an API that lives may just be starting again, */
+#define ETCD_MS 20000 /* and so may etcd: sooner, as nothing goes before it */
+#define LOOK_MS 300
 
 struct observe {
         struct site *site;
         struct step *step;
         struct kube *kube;
         size_t waiting, next; /* next: the member that etcd is asked on when the one before did not answer */
+        bool etcd;            /* somebody could be asked for etcd's members */
+        bool dumb;            /* and nobody answers */
 };
 
 /* ---- nodes that are no longer in the file ---- */
@@ -206,17 +211,35 @@ static void on_peers(struct member *m, json_t *answer, const char *trouble, void
         answered(o);
 }
 
+/* A run that was killed may have left etcd and the API server starting. Without them nobody knows who is cordoned, which version runs and who must be drained, so a
+ * plan made now would be a wrong one. Where they have never been they do not come by themselves, nor does the API where etcd is silent. */
+static bool comes(const struct observe *o, int64_t ms) { return site_born(o->site) && run_now(&o->site->run) - o->step->began < ms; }
+
+static void ask_etcd_again(evutil_socket_t fd, short what, void *arg)
+{
+        struct observe *o = arg;
+        o->next = 0;
+        ask_etcd(o);
+}
+
 static void ask_etcd(struct observe *o)
 {
+        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
         const struct site *s = o->site;
         while (o->next < s->count + s->former_count) {
                 size_t i = o->next++;
                 struct member *m = i < s->count ? &s->members[i] : &s->former[i - s->count];
                 if (!m->link || !member_has_etcd(m))
                         continue;
+                o->etcd = true;
                 etcd_ask(m, ETCD_MEMBERS, ASK_MS / 1000, on_peers, o);
                 return;
         }
+        if (o->etcd && comes(o, ETCD_MS)) {
+                event_base_once(o->site->base, -1, EV_TIMEOUT, ask_etcd_again, o, &soon);
+                return;
+        }
+        o->dumb = true;
         answered(o);
 }
 
@@ -250,6 +273,7 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
 {
         struct observe *o = arg;
         if (reply->error) {
+                step_doing(o->step, -1, "waiting for the API: %s", reply->error);
                 ask_nodes(o);
                 return;
         }
@@ -258,19 +282,31 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         kube_request(o->kube, "GET", "/version", NULL, NULL, ASK_MS, on_version, o);
 }
 
-/* Those that are in the file; when none of them has an API that answers yet, those they come after. */
+static void ask_nodes_again(evutil_socket_t fd, short what, void *arg)
+{
+        struct observe *o = arg;
+        o->kube = NULL;
+        ask_nodes(o);
+}
+
+/* Those that are in the file; when none of them has an API that answers yet, those they come after; and once more, when it may just be starting. */
 static void ask_nodes(struct observe *o)
 {
+        static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
         struct site *s = o->site;
         struct error err CLEANUP(error_release) = { 0 };
-        if (!o->kube && s->identity.prefix && any_api(s->members, s->count) && site_kube(s, &err) == 0)
+        const struct kube *silent = o->kube;
+        if (!silent && s->identity.prefix && any_api(s->members, s->count) && site_kube(s, &err) == 0)
                 o->kube = s->kube;
-        else if (!s->former_kube && s->identity.prefix && any_api(s->former, s->former_count) && site_former_kube(s, &err) == 0)
+        else if ((!silent || silent != s->former_kube) && s->identity.prefix && any_api(s->former, s->former_count) &&
+                 (s->former_kube || site_former_kube(s, &err) == 0))
                 o->kube = s->former_kube;
         else
                 o->kube = NULL;
         if (o->kube)
                 kube_request(o->kube, "GET", "/api/v1/nodes", NULL, NULL, ASK_MS, on_nodes, o);
+        else if (silent && !o->dumb && comes(o, API_MS))
+                event_base_once(s->base, -1, EV_TIMEOUT, ask_nodes_again, o, &soon);
         else
                 answered(o);
 }

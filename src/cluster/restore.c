@@ -24,7 +24,9 @@ int restore_unfinished(const struct site *s, struct error *err)
         json_t *o = marker_read(path);
         const char *snapshot = json_string_value(json_object_get(o, "snapshot"));
         if (o) {
-                error_set(err, EBUSY, EXIT_STATE, "a restore of etcd was begun and has not ended: some members may hold the old data and some the new");
+                error_set(err, EBUSY, EXIT_STATE, "a restore of etcd was begun and has not ended: %s",
+                        json_is_true(json_object_get(o, "restored")) ? "what was there before still lies beside the data"
+                                                                     : "some members may hold the old data and some the new");
                 error_hint(err, BEGUN_HINT, snapshot ? snapshot : "SNAPSHOT");
         }
         json_decref(o);
@@ -40,26 +42,44 @@ bool restore_begun(const struct restore *r)
         return same;
 }
 
-/* The token of this restore: the one it was begun with, if it was begun with the same snapshot. */
-static int begin(struct restore *r, struct error *err)
+static int marker_write(const struct restore *r, bool restored, struct error *err)
 {
-        struct snapshot *s = r->snapshot;
-        json_t *before = marker_read(r->marker);
-        const char *digest = json_string_value(json_object_get(before, "sha256")), *token = json_string_value(json_object_get(before, "token"));
-        bool same = digest && token && streq(digest, s->digest);
-        r->token = same ? arena_strdup(r->site->arena, token)
-                        : arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
-        json_decref(before);
-        json_t *o = json_pack("{s:s, s:s, s:s}", "snapshot", s->path, "sha256", s->digest, "token", r->token);
+        json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "snapshot", r->snapshot->path, "sha256", r->snapshot->digest, "token", r->token, "restored", restored);
         char *text CLEANUP(free_p) = json_dumps(o, JSON_INDENT(2));
         json_decref(o);
         return file_write(r->marker, text, strlen(text), 0600, FILE_SYNC, NULL, err);
+}
+
+/* What was begun with this snapshot goes on under its token. */
+static void begun(struct restore *r)
+{
+        json_t *before = marker_read(r->marker);
+        const char *digest = json_string_value(json_object_get(before, "sha256")), *token = json_string_value(json_object_get(before, "token"));
+        bool same = digest && token && streq(digest, r->snapshot->digest);
+        r->token = same ? arena_strdup(r->site->arena, token)
+                        : arena_printf(r->site->arena, "%s-%s-%" PRId64, r->site->cluster->name, r->site->identity.prefix, (int64_t)time(NULL));
+        r->restored = same && json_is_true(json_object_get(before, "restored"));
+        json_decref(before);
+}
+
+static int begin(struct restore *r, struct error *err)
+{
+        if (r->survivor) /* its snapshot was not known before */
+                begun(r);
+        return marker_write(r, r->restored, err);
 }
 
 static void step_begin(struct step *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
         step_done(s, begin(s->arg, &err) < 0 ? &err : NULL);
+}
+
+/* From here on nobody is stopped and given the data again: all have it and have gone on, and some may have forgotten their token. */
+static void step_restored(struct step *s)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        step_done(s, marker_write(s->arg, true, &err) < 0 ? &err : NULL);
 }
 
 static void step_end(struct step *s)
@@ -96,7 +116,7 @@ static const char *initial_cluster(const struct restore *r)
 }
 
 struct shared { /* what all nodes meet at */
-        struct step *artifacts, *prepare, *save, *checked, *ready, *stopped, *put, *api, *objects, *dns, *clean;
+        struct step *artifacts, *prepare, *save, *checked, *ready, *stopped, *put, *api, *objects, *dns, *restored, *clean;
 };
 
 static void step_meet(struct step *s) { step_done(s, NULL); }
@@ -169,7 +189,7 @@ static void node_steps(struct restore_node *n, const struct shared *all)
         }
         if (n->part) {
                 struct step *clean = run_step(r, "clean", name, step_restore_clean, n);
-                step_after(clean, all->dns);
+                step_after(clean, all->restored);
                 step_after(all->clean, clean);
         }
 }
@@ -178,6 +198,8 @@ void restore_steps(struct restore *r)
 {
         struct site *s = r->site;
         struct run *run = &s->run;
+        if (!r->survivor)
+                begun(r);
         struct shared all = { .artifacts = run_step(run, "artifacts", NULL, step_artifacts, s), .prepare = run_step(run, "prepare", NULL, step_prepare, s) };
         if (r->survivor) {
                 struct step *connect = run_step(run, "reach", r->survivor->node->name, step_connect, r->survivor);
@@ -192,10 +214,12 @@ void restore_steps(struct restore *r)
         all.api = run_step(run, "API", NULL, step_api, s);
         all.objects = run_step(run, "objects", NULL, step_objects, s);
         all.dns = run_step(run, "DNS", NULL, step_dns, s);
+        all.restored = run_step(run, "restored", NULL, step_restored, r);
         all.clean = run_step(run, "end", NULL, step_end, r);
         step_after(all.objects, all.api);
         step_after(all.dns, all.objects);
-        step_after(all.clean, all.dns);
+        step_after(all.restored, all.dns);
+        step_after(all.clean, all.restored);
         for (size_t i = 0; i < s->count; i++)
                 if (!r->nodes[i].left)
                         node_steps(&r->nodes[i], &all);

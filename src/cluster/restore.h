@@ -3,7 +3,7 @@
  * before it is marked compacted, so that no kubelet or controller goes on with what it remembers.
  *
  * Interrupted: STATE/NAME/etcd-restore.json says what was begun and under which token; each node remembers the token it was restored under, so the next run goes
- * on. The data that was there before stays as before-restore in the data directory until the end. */
+ * on. The data that was there before stays as before-restore in the data directory until the end; etcd-restore.json says when nothing but that is left to do. */
 #ifndef SLIPWAY_RESTORE_H
 #define SLIPWAY_RESTORE_H
 
@@ -34,6 +34,7 @@ struct restore {
         struct restore_node *nodes;
         char *marker; /* path */
         const char *token;
+        bool restored;       /* by a run before this one: all members have the data and live */
         const char *initial; /* name=url,… of those that take part */
         time_t begun;
 };

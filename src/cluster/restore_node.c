@@ -114,6 +114,10 @@ void step_restore_stop(struct step *s)
 {
         struct restore_node *n = s->arg;
         bool control = n->member->node->pool->roles & ROLE_CONTROL_PLANE, pod = n->restore->site->cluster->etcd.run == ETCD_RUN_STATIC_POD;
+        if (n->restore->restored) {
+                step_kept(s);
+                return;
+        }
         step_doing(s, -1, "stopping %s", control ? "the control plane and etcd" : "etcd");
         /* Without the kubelet nobody starts the static pods again. The API server goes before etcd, so that nothing is written that will be lost. */
         script(s, "it could not be stopped",
@@ -149,13 +153,16 @@ void step_restore_put(struct step *s)
          * not there either, and the next run does it all again. */
         script(s, "its data could not be restored",
                 PATHS
-                "set -e; umask 077; d=$1; if [ \"$(cat \"$d/.restored\" 2>/dev/null)\" = \"$2\" ]; then exit 10; fi; mkdir -p \"$d\"; rm -rf "
+                "set -e; umask 077; d=$1; if [ \"$8\" = yes ] && [ -d \"$d/member\" ]; then exit 10; fi; if [ \"$(cat \"$d/.restored\" 2>/dev/null)\" = \"$2\" "
+                "]; then exit 10; fi; mkdir -p \"$d\"; rm -rf "
                 "\"$d/.restoring\"; "
                 "etcdutl snapshot restore \"$7\" --data-dir \"$d/.restoring\" --name \"$3\" --initial-cluster \"$4\" --initial-cluster-token \"$2\" "
                 "--initial-advertise-peer-urls \"$5\" --bump-revision \"$6\" --mark-compacted; "
                 "if [ -d \"$d/member\" ] && [ ! -d \"$d/before-restore\" ]; then mv \"$d/member\" \"$d/before-restore\"; echo kept; fi; rm -rf \"$d/member\"; "
                 "mv \"$d/.restoring/member\" \"$d/member\"; rm -rf \"$d/.restoring\"; printf %s \"$2\" >\"$d/.restored\"; sync",
-                (const char *const[]){ r->site->cluster->etcd.data_dir, r->token, n->member->node->name, r->initial, url, BUMP, RESTORE_FILE, NULL }, put_done);
+                (const char *const[]){ r->site->cluster->etcd.data_dir, r->token, n->member->node->name, r->initial, url, BUMP, RESTORE_FILE,
+                        r->restored ? "yes" : "no", NULL },
+                put_done);
 }
 
 void step_restore_clean(struct step *s)

@@ -112,7 +112,7 @@ static bool worth_another(const struct member *m, const struct error *err)
         static const int codes[] = { ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET, ENETUNREACH };
         for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
                 if (err && err->code == codes[i])
-                        return m->made && m->tries < TRIES;
+                        return (m->made || m->machine->booting) && m->tries < TRIES;
         return false;
 }
 

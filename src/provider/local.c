@@ -130,6 +130,7 @@ static void find_one(struct provider_run *run, const struct local *l, const stru
         char *dir CLEANUP(free_p) = machine_dir(l, n->name), *file CLEANUP(free_p) = path_join(dir, "machine.json");
         *out = (struct machine){ .node = n };
         out->state = access(file, F_OK) < 0 ? MACHINE_ABSENT : keeper_pid(dir) ? MACHINE_RUNNING : MACHINE_STOPPED;
+        out->booting = out->state == MACHINE_RUNNING && keeper_age(dir) < BOOT_SECONDS;
         local_target(run, l, out);
 }
 

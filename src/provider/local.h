@@ -11,7 +11,8 @@
  *     host_key, console
  *
  * The keeper is this program started once more (provider_keeper): it puts itself into the machine's cgroups, mounts the overlay, and starts nspawn, again
- * each time the machine reboots. It has its own session, so it survives the run that made it. Killing it kills the machine.
+ * each time the machine reboots. It has its own session, so it survives the run that made it, and it is the first of a namespace of processes: killing it kills
+ * the machine.
  *
  * For tests: a machine's id is the first 8 hex digits of SHA-256 of "ID/NODE"; its side of the network cable on this computer is called vb-MACHINEID, so
  * `ip link set vb-MACHINEID down` takes the machine off the network and `up` puts it back. Both ids are in machine.json. */
@@ -88,6 +89,8 @@ void host_key_line(const char *dir, const char *address, struct str *out);
 
 /* The keeper's process id while the machine runs, else 0. */
 pid_t keeper_pid(const char *dir);
+#define BOOT_SECONDS 180             /* after this its sshd will not answer any more */
+int64_t keeper_age(const char *dir); /* seconds since it was started */
 /* Kills what is left of a machine. Returns how many processes are still there: call again until 0. */
 size_t machine_kill(const char *dir);
 /* After the last process: cgroups, its cable, stale mounts, what nspawn left. Returns -EAGAIN while the kernel is not done: call again. */

@@ -31,10 +31,10 @@ static unsigned long long start_time(pid_t pid)
         return start;
 }
 
-static void write_pid(int lock)
+static void write_pid(int lock, pid_t pid)
 {
         char text[64];
-        int n = snprintf(text, sizeof(text), "%d %llu\n", (int)getpid(), start_time(getpid()));
+        int n = snprintf(text, sizeof(text), "%d %llu\n", (int)pid, start_time(pid));
         if (ftruncate(lock, 0) == 0)
                 (void)!pwrite(lock, text, (size_t)n, 0);
 }
@@ -47,6 +47,13 @@ pid_t keeper_pid(const char *dir)
         if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
                 return 0;
         return sscanf(text, "%d %llu", &pid, &start) == 2 && pid > 1 && start_time(pid) == start ? pid : 0;
+}
+
+int64_t keeper_age(const char *dir)
+{
+        char *path CLEANUP(free_p) = path_join(dir, "lock");
+        struct stat st;
+        return stat(path, &st) == 0 ? (int64_t)(time(NULL) - st.st_mtime) : INT64_MAX;
 }
 
 /* ---- nspawn ---- */
@@ -111,7 +118,7 @@ static const char **nspawn_argv(const struct local_machine *m)
         return argv;
 }
 
-/* nspawn ends with us, and the machine with nspawn: one kill pulls the plug. */
+/* nspawn ends with us, whatever ends us. */
 static _Noreturn void nspawn(const char **argv, const char *cgroup, pid_t keeper)
 {
         sigset_t none;
@@ -130,16 +137,24 @@ static _Noreturn void nspawn(const char **argv, const char *cgroup, pid_t keeper
         _exit(1);
 }
 
+/* As the first process of our namespace we get others' orphans too. */
+static pid_t reap(pid_t child, int *status)
+{
+        pid_t gone;
+        int how;
+        while ((gone = waitpid(-1, &how, WNOHANG)) > 0)
+                if (gone == child) {
+                        *status = how;
+                        return child;
+                }
+        return 0;
+}
+
 /* Until the machine is off. SIGTERM asks it to halt; a reboot starts it again. */
-static void keep(const struct local_machine *m, const char *inner)
+static void keep(const struct local_machine *m, const char *inner, const sigset_t *set)
 {
         const char **argv = nspawn_argv(m);
         char *cgroup CLEANUP(free_p) = inner ? path_join(inner, "cgroup.procs") : NULL;
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGTERM);
-        sigaddset(&set, SIGCHLD);
-        sigprocmask(SIG_BLOCK, &set, NULL);
         bool again = true;
         for (unsigned i = 0; again; i++) {
                 struct error err CLEANUP(error_release) = { 0 };
@@ -151,11 +166,11 @@ static void keep(const struct local_machine *m, const char *inner)
                         nspawn(argv, cgroup, keeper);
                 again = child > 0;
                 while (child > 0 && gone != child) {
-                        if (sigwaitinfo(&set, NULL) == SIGTERM) {
+                        if (sigwaitinfo(set, NULL) == SIGTERM) {
                                 again = false;
                                 kill(child, SIGTERM);
                         }
-                        gone = waitpid(child, &status, WNOHANG);
+                        gone = reap(child, &status);
                 }
                 again = again && WIFEXITED(status) && WEXITSTATUS(status) == REBOOT_STATUS;
         }
@@ -178,7 +193,7 @@ static int take_lock(const char *dir, int *out, struct error *err)
         }
         if (fstat(fd, &ours) < 0 || stat(path, &there) < 0 || ours.st_ino != there.st_ino)
                 return error_set(err, ENOENT, EXIT_INTERNAL, "the machine was removed while it was starting");
-        write_pid(fd);
+        write_pid(fd, getpid());
         *out = fd;
         fd = -1;
         return 0;
@@ -194,33 +209,44 @@ static int to_console(const char *dir, struct error *err)
         return 0;
 }
 
-/* In the second process; the first is told when it has its session and has written its number. */
-static void detached(const struct local_machine *m, const char *inner, int lock, int ready)
+/* In the second process; the first is told when it can be asked to end. It is the first of a namespace of processes: when it is killed the kernel kills all that
+ * it ever started, the machine's own first process too, which nspawn alone would leave behind. */
+static void detached(const struct local_machine *m, const char *inner, int ready)
 {
         struct error err CLEANUP(error_release) = { 0 };
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &set, NULL);
         setsid();
-        write_pid(lock);
-        if (to_console(m->dir, &err) == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+                fprintf(stderr, "cannot mount /proc for the machine: %s\n", strerror(errno));
+        else if (to_console(m->dir, &err) == 0) {
                 (void)!write(ready, "", 1);
                 close(ready);
-                keep(m, inner);
+                keep(m, inner, &set);
         }
         _exit(0);
 }
 
+/* The second process is written down by the first: it does not know its number outside its namespace. */
 static int detach(const struct local_machine *m, const char *inner, int lock, struct error *err)
 {
         int ready[2];
         char byte;
-        if (pipe2(ready, O_CLOEXEC) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+        if (pipe2(ready, O_CLOEXEC) < 0 || unshare(CLONE_NEWPID) < 0)
+                return error_set(err, errno, EXIT_INTERNAL, "cannot make a pipe and a namespace of processes: %s", strerror(errno));
         pid_t pid = fork();
         if (pid == 0)
-                detached(m, inner, lock, ready[1]);
+                detached(m, inner, ready[1]);
         close(ready[1]);
         ssize_t n = pid < 0 ? -1 : read(ready[0], &byte, 1);
         close(ready[0]);
-        return n == 1 ? 0 : error_set(err, EIO, EXIT_INTERNAL, "the keeper of %s did not start", m->name);
+        if (n != 1)
+                return error_set(err, EIO, EXIT_INTERNAL, "the keeper of %s did not start", m->name);
+        write_pid(lock, pid);
+        return 0;
 }
 
 static int keeper(const char *dir, struct error *err)

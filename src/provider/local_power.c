@@ -10,7 +10,6 @@
 #include "base/proc.h"
 #include "provider/local.h"
 
-#define BOOT_SECONDS    180 /* as the sentence in on_timer says */
 #define OFF_SECONDS     30
 #define TRY_MS          100
 #define CONNECT_SECONDS 1

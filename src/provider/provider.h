@@ -12,6 +12,7 @@ enum machine_state { MACHINE_ABSENT, MACHINE_STOPPED, MACHINE_RUNNING };
 struct machine {
         const struct node *node;
         enum machine_state state;
+        bool booting;              /* it runs, but not for long: a run that was killed may have started it, and its sshd does not answer yet */
         struct link_target target; /* how to reach it; strings live in the arena given to list */
 };
 

@@ -125,10 +125,22 @@ def test_halt_and_create(tool):
     assert set(tool.states().values()) == {"running"}
 
 
+def inside(tool, node):
+    """Processes of a machine, as the kernel has them: its own first one has no argument that tells whose it is."""
+    found = set()
+    for cgroup in (tool.state / "machines" / node / "cgroups").read_text().splitlines():
+        for path in Path(cgroup).rglob("cgroup.procs"):
+            found |= set(path.read_text().split())
+    states = subprocess.run(["ps", "-o", "stat=", "-p", ",".join(found) or "0"], capture_output=True, text=True).stdout.split()
+    return [s for s in states if not s.startswith("Z")]
+
+
 def test_killed_keeper_takes_the_machine_along(tool):
     pid = int((tool.state / "machines/worker-1/lock").read_text().split()[0])
+    assert len(inside(tool, "worker-1")) > 5
     os.kill(pid, signal.SIGKILL)
     until("it is off", 20, lambda: not processes(tool.state / "machines/worker-1"))
+    until("nothing of it runs any more", 20, lambda: not inside(tool, "worker-1"))
     assert tool.states()["worker-1"] == "stopped"
     tool.must("create", "worker-1")
     assert tool.ssh("worker-1", "hostname") == "worker-1"

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <event2/event.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "base/file.h"
 #include "cluster/run.h"
@@ -149,6 +151,51 @@ static void test_journal(void **state)
         dir_remove(dir, &err);
 }
 
+/* In a program of its own: two steps, journalled, killed at a boundary. Returns how it ended. */
+static int killed_at(const char *boundary, const char *dir)
+{
+        pid_t pid = fork();
+        if (pid == 0) {
+                struct error err = { 0 };
+                struct journal *j;
+                const char *last;
+                setenv("SLIPWAY_TEST_KILL", boundary, 1);
+                run_step(&f.run, "one", NULL, now, NULL);
+                run_step(&f.run, "two", "w1", later, NULL);
+                if (journal_open(dir, &f.run, &j, &last, &err) < 0 || run_execute(&f.run, &err) < 0)
+                        _exit(1);
+                _exit(0);
+        }
+        int status = -1;
+        waitpid(pid, &status, 0);
+        return status;
+}
+
+static void test_killed_at_each_boundary(void **state)
+{
+        static const char *const lines[] = { "begin", "begin", "done", "begin", "begin", "done" };
+        struct error err CLEANUP(error_release) = { 0 };
+        for (size_t i = 0; i <= ARRAY_SIZE(lines); i++) {
+                char dir[] = "/tmp/slipway-test-XXXXXX", number[8];
+                struct str text CLEANUP(str_release) = { 0 };
+                assert_non_null(mkdtemp(dir));
+                char *path CLEANUP(free_p) = path_join(dir, "journal.jsonl");
+                snprintf(number, sizeof(number), "%zu", i + 1);
+                int status = killed_at(number, dir);
+                assert_int_equal(file_read(path, 1 << 16, &text, &err), 0);
+                dir_remove(dir, &err);
+                if (i == ARRAY_SIZE(lines)) {
+                        assert_int_equal(status, 0); /* it has no more */
+                        break;
+                }
+                assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+                const char *last = str_text(&text);
+                for (const char *p; (p = strstr(last + 1, "\"state\":"));)
+                        last = p;
+                assert_true(has_prefix(last, "\"state\":") && strstr(last, lines[i]));
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -157,6 +204,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_circle, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_journal, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_killed_at_each_boundary, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
