@@ -14,11 +14,6 @@ void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec sa
 void step_etcd_promote(struct step *s);
 void step_etcd_leave(struct step *s);
 
-/* A control plane of several that starts for the first time: who waits for the first API server, what it gets before, and the rest. */
-bool follows_first(const struct member *m);
-void step_apply_begin(struct step *s);
-void step_follow(struct step *s);
-
 /* Cordons the member's node (m->object) and moves its pods away; ends the step. One that they will not leave is uncordoned again. */
 void member_drain(struct member *m, struct step *s);
 /* How many workers may be away at once. */

@@ -75,7 +75,7 @@ struct member { /* a node in a run */
         struct drain *drain;
         struct step *draining;
         struct event *timer; /* of the step that looks again and again */
-        struct step *create, *connect, *compare, *apply, *follow, *promote, *healthy, *ready;
+        struct step *create, *connect, *compare, *apply, *promote, *healthy, *ready;
 };
 
 struct site {

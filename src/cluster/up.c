@@ -158,11 +158,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 struct step *reached = reach_steps(s, m, prepare, check);
-                m->apply = run_step(&s->run, "apply", m->node->name, follows_first(m) ? step_apply_begin : step_apply, m);
-                if (follows_first(m)) {
-                        m->follow = run_step(&s->run, "control plane", m->node->name, step_follow, m);
-                        step_after(m->follow, m->apply);
-                }
+                m->apply = run_step(&s->run, "apply", m->node->name, step_apply, m);
                 step_after(m->apply, s->artifacts);
                 step_after(m->apply, reached);
                 step_after(m->apply, s->stage);
@@ -251,7 +247,6 @@ static void go(struct site *s)
                 struct member *m = &s->members[i];
                 step_after(verify, m->apply);
                 step_after(verify, m->healthy);
-                step_after(verify, m->follow);
                 if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)))
                         continue;
                 m->ready = run_step(r, "Ready", m->node->name, step_node_ready, m);
