@@ -83,7 +83,7 @@ def fuzz(log):
     if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"}):
         return 0, 1
     passed = failed = 0
-    runs = os.environ.get("FUZZ_RUNS", "20000")
+    runs = os.environ.get("FUZZ_RUNS", "10000")
     for harness in sorted((ROOT / "build-fuzz" / "tests" / "fuzz").glob("fuzz_*")):
         if not harness.is_file() or harness.suffix:
             continue
@@ -156,7 +156,6 @@ STAGES = {
     "machines": (other_clusters, ["unit", "upstream"]),
     "judges": (judges, ["unit", "upstream"]),
     "verbs": (clusters("verbs"), ["unit", "upstream"]),
-    "by-hand": (by_hand, ["unit", "upstream"]),
     "provider": (room("provider"), ["unit", "upstream"]),
     "agent": (room("agent"), ["unit", "upstream"]),
     "kube": (room("kube"), ["unit", "upstream"]),
@@ -170,6 +169,7 @@ STAGES = {
 SOAK = {
     **{f"soak-{p.stem.removeprefix('test_')}": (soak(p), ["unit", "upstream", "kubernetes-1.35.4"]) for p in sorted((ROOT / "tests" / "machines").glob("test_*.py"))
        if "mark.soak" in p.read_text()},
+    "by-hand": (by_hand, ["unit", "upstream"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["unit", "sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["unit", "sanitizers", "upstream"]),
     "link-sanitizers": (room("link", build_dir="build-asan"), ["unit", "sanitizers"]),

@@ -159,7 +159,7 @@ class Api:
 
 
 def condition(crd, kind):
-    return next((c["status"] for c in crd.get("status", {}).get("conditions", []) if c["type"] == kind), None)
+    return next((c["status"] for c in (crd.get("status", {}).get("conditions") or []) if c["type"] == kind), None)
 
 
 @pytest.fixture(scope="session")
@@ -174,7 +174,7 @@ def api(programs, tmp_path_factory):
         def established():
             crd = json.loads(a.kubectl("get", "crd", "clusters.slipway.dev", "-o", "json").stdout)
             return condition(crd, "Established") == "True"
-        a.wait("Established", established, 30)
+        a.wait("Established", established, 300)
         yield a
     finally:
         a.down()

@@ -260,6 +260,7 @@ def test_control_planes_come_one_by_one(day):
     assert "nothing to do" in day.slipway("plan").stdout
 
 
+@pytest.mark.soak  # test_upgrade rolls a control plane too
 def test_a_flag_rolls(day):
     """One control plane after another, each well before the next."""
     day.write(day.file.replace("components: {}", "components: {apiserver: {flags: {v: 1}}}"))
