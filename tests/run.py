@@ -142,7 +142,6 @@ OWN_STAGE = {
     "ssh-hosts": ["machines/test_ssh_hosts.py"],
     "joining": ["machines/test_kubeadm.py", "machines/test_fabric.py"],
     "upgrade": ["machines/test_upgrade.py"],
-    "adopt": ["machines/test_adopt.py"],
     "certs": ["machines/test_certs.py"],
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
@@ -152,7 +151,6 @@ STAGES = {
     **{name: (clusters(*paths), ["unit", "upstream"]) for name, paths in OWN_STAGE.items()},
     "joining": (clusters(*OWN_STAGE["joining"]), ["unit", "upstream", "verbs", "kubernetes-1.35.4"]),
     "upgrade": (clusters(*OWN_STAGE["upgrade"]), ["unit", "upstream", "kubernetes-1.35.4"]),
-    "adopt": (clusters(*OWN_STAGE["adopt"]), ["unit", "upstream", "kubernetes-1.35.4"]),
     "machines": (other_clusters, ["unit", "upstream"]),
     "judges": (judges, ["unit", "upstream"]),
     "verbs": (clusters("verbs"), ["unit", "upstream"]),

@@ -88,7 +88,8 @@ kind: PodDisruptionBudget
 metadata: {name: web}
 spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 """
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
+# six minutes, so in `make soak`
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
 
 
 def machine(*args, **kw):
