@@ -1,5 +1,6 @@
 """A control plane started from a rendered tree exactly as it is: every file at its path (chroot), every address there (a network of
 its own). It then judges, as an API server does, the manifests of all cases."""
+import contextlib
 import json
 import os
 import shutil
@@ -47,7 +48,8 @@ class Machine:
 
     def end(self):
         for _, p in reversed(self.running):
-            os.killpg(p.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, signal.SIGKILL)
             p.wait()
         self.holder.kill()
         self.holder.wait()
@@ -73,7 +75,9 @@ def live(rendered, tmp_path_factory):
         m.start("etcd", "/bin/etcd", "--config-file", "/etc/etcd/etcd.yaml")
         m.start("kube-apiserver", f"/bin/{command(root, 'kube-apiserver')[0]}", *command(root, "kube-apiserver")[1:])
         if (root / "etc/slipway/haproxy.cfg").exists():
-            m.start("haproxy", Programs.system("haproxy"), "-db", "-f", root / "etc/slipway/haproxy.cfg", chroot=False)
+            conf = base / "haproxy.cfg"  # it runs outside of the root, where its libraries are
+            conf.write_text((root / "etc/slipway/haproxy.cfg").read_text().replace("lua-load /", f"lua-load {root}/"))
+            m.start("haproxy", Programs.system("haproxy"), "-db", "-f", conf, chroot=False)
         m.wait("the API server is ready", lambda: kubectl(m, "get", "--raw", "/readyz", check=False).stdout == "ok")
         yield m
     finally:
