@@ -157,7 +157,7 @@ def against_machines(layer):
         tar.wait()
     out = render(WORK, facts)
     limit = min(LIMIT, ENOUGH * 30 * statistics.median(times))
-    runs = {style: play(WORK, out, addresses, state / "ssh" / "id_ed25519", state / "known_hosts", style, True, limit) for style in ("tuned", "archive", "plain")}
+    runs = {style: play(WORK, out, addresses, state / "ssh" / "id_ed25519", state / "known_hosts", style, True, limit) for style in ("tuned", "plain")}
     if runs["tuned"].total("changed"):
         raise SystemExit(f"bench: Ansible found something to change after slipway up:\n{runs['tuned'].text[-3000:]}")
     times += [noop(WORK) for _ in range(3)]
@@ -255,7 +255,7 @@ def fifty_outside(layer):
     base = max((p for p in CACHE.glob("base-*") if (p / "usr/sbin/sshd").exists()), key=lambda p: p.stat().st_mtime)
     work = WORK / "hosts"
     (work / "roots").mkdir(parents=True)
-    inner = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__, "fifty", work, base, layer, "archive", "tuned"]
+    inner = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__, "fifty", work, base, layer, "tuned"]
     r = subprocess.run(list(map(str, inner)), stdout=subprocess.PIPE, text=True)
     print(*r.stdout.splitlines()[:-1], sep="\n")
     if r.returncode:
@@ -274,12 +274,10 @@ def lines(five, many, version):
         return f"{ours:.2f} s against {'more than ' if stopped else ''}{seconds:.0f} s"
     rows = []
     for style, wanted, text in (("tuned", "at least 30", f"`slipway up` that changes nothing, {MACHINES} machines, against the playbook of the same files and units"),
-                                ("plain", "", "the same, Ansible's settings as they come (5 forks, facts gathered, no pipelining)"),
-                                ("archive", "", "the same, against one archive a node that `tar` compares (it cannot tell which unit to restart)")):
+                                ("plain", "", "the same, Ansible's settings as they come (5 forks, facts gathered, no pipelining)")):
         r = five["runs"][style]
         rows.append((text, times_faster(r.seconds, r.stopped, five["slipway"]), wanted, against(r.seconds, r.stopped, five["slipway"])))
-    for style, wanted, text in (("tuned", "at least 10", f"first apply of the node files to {HOSTS} SSH hosts, against the playbook with {HOSTS} forks"),
-                                ("archive", "", "the same, against one archive a node")):
+    for style, wanted, text in (("tuned", "at least 10", f"first apply of the node files to {HOSTS} SSH hosts, against the playbook with {HOSTS} forks"),):
         r = many["runs"][style]
         rows.append((text, times_faster(r["seconds"], r["stopped"], many["slipway"]), wanted, against(r["seconds"], r["stopped"], many["slipway"])
                      + (f" ({r['done']} of {HOSTS} hosts were complete when it was stopped)" if r["stopped"] else "")))
@@ -287,7 +285,7 @@ def lines(five, many, version):
     rows.append(("the same as above, time of a core that both ends use", f"{'less than ' if r['stopped'] else ''}{many['cpu'] / r['cpu']:.3f} of Ansible's", "",
                  f"{many['cpu']:.1f} s against {'more than ' if r['stopped'] else ''}{r['cpu']:.0f} s, starting the hosts included"))
     rows.append(("the operator's peak memory there: slipway itself", f"{many['kilobytes'] / 1024:.0f} MB", "under 64",
-                 f"its {HOSTS} `ssh` beside it {many['ssh']:.0f} MB; Ansible's processes {max(r['peak'] for r in many['runs'].values()):.0f} MB"))
+                 f"its {HOSTS} `ssh` beside it {many['ssh']:.0f} MB"))
     text = ["| what | measured | wanted | seconds |", "|---|---|---|---|"]
     text += [f"| {a} | **{b}** | {c} | {d} |" for a, b, c, d in rows]
     text += ["", f"ansible-core {version}. The playbook is written from `slipway render --secrets` (`tests/bench/playbook.py`): loops, pipelining, a fork a host, connections kept open "

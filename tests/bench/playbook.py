@@ -13,11 +13,9 @@ import time
 from pathlib import Path
 
 STYLES = {
-    "tuned": dict(pipelining=True, archive=False, plain=False),
+    "tuned": dict(pipelining=True, plain=False),
     # Ansible as it comes: facts gathered, five forks, no pipelining
-    "plain": dict(pipelining=False, archive=False, plain=True),
-    # one archive a node, compared and unpacked by tar: the fewest tasks, but nobody learns which file changed, so no unit can be restarted for it alone
-    "archive": dict(pipelining=True, archive=True, plain=False),
+    "plain": dict(pipelining=False, plain=True),
 }
 
 
@@ -35,12 +33,10 @@ def grouped(specs):
     return groups
 
 
-def file_tasks(groups, archive):
+def file_tasks(groups):
     yield dict(name="directories", file=dict(path="{{ item.path }}", state="directory", mode="{{ item.mode }}", owner="root", group="root"),
                loop="{{ directories }}", loop_control=dict(label="{{ item.path }}"))
-    if archive:
-        yield dict(name="files", unarchive=dict(src="{{ archive }}", dest="/"), notify=sorted({f"restart {u}" for units, _ in groups for u in units}))
-    for i, (units, secret) in enumerate(groups if not archive else ()):
+    for i, (units, secret) in enumerate(groups):
         task = dict(name=f"files for {' '.join(units) or 'everybody'}", loop=f"{{{{ files_{i} }}}}", loop_control=dict(label="{{ item.path }}"),
                     copy=dict(src="{{ root }}{{ item.path }}", dest="{{ item.path }}", mode="{{ item.mode }}", owner="root", group="root", force="{{ item.force }}"))
         yield dict(task, **(dict(no_log=True) if secret else {}), **(dict(notify=[f"restart {u}" for u in units]) if units else {}))
@@ -57,7 +53,7 @@ def machine_tasks():
 
 
 def variables(node, spec, groups, work, out):
-    v = dict(root=str(out / node / "root"), archive=str(work / f"{node}.tar"))
+    v = dict(root=str(out / node / "root"))
     v["directories"] = [dict(path=e["path"], mode=e["mode"]) for e in of_kind(spec, "directory")]
     v["links"] = [dict(path=e["path"], target=e["target"]) for e in of_kind(spec, "link")]
     v["packages"] = [e["name"] for e in of_kind(spec, "package")]
@@ -68,26 +64,12 @@ def variables(node, spec, groups, work, out):
     return v
 
 
-def pack(node, spec, work, out):
-    with tarfile.open(work / f"{node}.tar", "w") as tar:
-        for e in of_kind(spec, "file"):
-            if not Path(out / node / "root" / e["path"].lstrip("/")).exists():
-                continue
-            info = tar.gettarinfo(out / node / "root" / e["path"].lstrip("/"), e["path"].lstrip("/"))
-            info.mode, info.uid, info.gid, info.uname, info.gname = int(e["mode"], 8), 0, 0, "root", "root"
-            with open(out / node / "root" / e["path"].lstrip("/"), "rb") as f:
-                tar.addfile(info, f)
-
-
 def write(work, out, hosts, key, known_hosts, style, machines):
     """ansible.cfg, hosts.json and site.json in `work` for hosts {node: address}. `machines`: units, packages and sysctls too."""
     s = STYLES[style]
     work.mkdir(parents=True)
     specs = {n: json.loads((out / n / "nodespec.json").read_text()) for n in hosts}
     groups = grouped(specs)
-    if s["archive"]:
-        for n in hosts:
-            pack(n, specs[n], work, out)
     ssh = f"-o ControlMaster=auto -o ControlPersist=60s -o UserKnownHostsFile={known_hosts} -o StrictHostKeyChecking=accept-new -o IdentitiesOnly=yes -o IdentityAgent=none"
     (work / "ansible.cfg").write_text(
         f"[defaults]\nforks = {5 if s['plain'] else max(5, len(hosts))}\ninterpreter_python = /usr/bin/python3\nremote_user = root\nprivate_key_file = {key}\n"
@@ -95,7 +77,7 @@ def write(work, out, hosts, key, known_hosts, style, machines):
     inventory = {n: dict(variables(n, specs[n], groups, work, out), ansible_host=a) for n, a in hosts.items()}
     (work / "hosts.json").write_text(json.dumps(dict(all=dict(hosts=inventory))))
     units = sorted({u for g, _ in groups for u in g})
-    play = dict(name="nodes", hosts="all", gather_facts=s["plain"], tasks=[*file_tasks(groups, s["archive"]), *(machine_tasks() if machines else ())],
+    play = dict(name="nodes", hosts="all", gather_facts=s["plain"], tasks=[*file_tasks(groups), *(machine_tasks() if machines else ())],
                 # under a root without systemd nothing can be restarted, and nothing is asked to
                 handlers=[dict(name=f"restart {u}", **(dict(systemd_service=dict(name=u, state="restarted")) if machines else dict(debug=dict(msg="no systemd here")))) for u in units])
     if not s["plain"]:
