@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import tarfile
 import time
 from pathlib import Path
 
