@@ -69,7 +69,8 @@ def computer():
     def ours(text):
         return f"{WORK}/" in text or any(i in text for i in ids())
 
-    cgroups = sorted(str(p) for p in Path("/sys/fs/cgroup").rglob("*slipway*") if p.is_dir() and ours(p.name))
+    # os.walk does not mind directories that go while it looks
+    cgroups = sorted(os.path.join(d, n) for d, names, _ in os.walk("/sys/fs/cgroup") for n in names if "slipway" in n and ours(n))
     keepers = subprocess.run(["pgrep", "-fa", "machine-keeper|systemd-nspawn"], capture_output=True, text=True).stdout.splitlines()
     return {"links": [p.name for p in Path("/sys/class/net").iterdir() if ours(p.name)], "cgroups": cgroups, "keepers": [k for k in keepers if ours(k)],
             "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if ours(m)]}
