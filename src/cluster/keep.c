@@ -37,6 +37,7 @@ static enum keep_part next(const struct site *s, enum keep_part part)
 
 struct looking {
         struct site *site;
+        struct kube *kube;
         enum keep_part part;
         void (*fn)(void *arg);
         void *arg;
@@ -57,15 +58,15 @@ static void look_next(struct looking *l)
 {
         l->part = next(l->site, l->part);
         if (l->part < KEEP_COUNT)
-                kube_request(l->site->kube, "GET", parts[l->part].path, NULL, NULL, ASK_MS, on_seen, l);
+                kube_request(l->kube, "GET", parts[l->part].path, NULL, NULL, ASK_MS, on_seen, l);
         else
                 l->fn(l->arg);
 }
 
-void keep_look(struct site *s, void (*fn)(void *arg), void *arg)
+void keep_look(struct site *s, struct kube *kube, void (*fn)(void *arg), void *arg)
 {
         struct looking *l = arena_new(s->arena, struct looking);
-        *l = (struct looking){ .site = s, .fn = fn, .arg = arg };
+        *l = (struct looking){ .site = s, .kube = kube, .fn = fn, .arg = arg };
         look_next(l);
 }
 

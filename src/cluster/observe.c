@@ -253,7 +253,7 @@ static void on_version(const struct kube_reply *reply, void *arg)
         const char *v = json_string_value(json_object_get(reply->body, "gitVersion"));
         if (v)
                 o->site->version = arena_strdup(o->site->arena, v + (*v == 'v'));
-        keep_look(o->site, on_kept, o);
+        keep_look(o->site, o->kube, on_kept, o);
 }
 
 /* Something of ours runs on a control-plane node, or what is being taken over. */

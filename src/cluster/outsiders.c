@@ -145,7 +145,7 @@ void step_outsiders(struct step *step)
         *o = (struct outsiders){ 0 };
         o->n = s->identity.prefix ? identity_outsiders(&s->identity, s->cluster, s->arena, &o->v) : 0;
         s->outsiders = o->n ? o : NULL;
-        if (o->n && s->api_up)
+        if (o->n && s->api_up && s->kube) /* an API that is replaced is not asked: the new one is, when they are shut out */
                 look_begin(step, looked);
         else
                 step_kept(step);

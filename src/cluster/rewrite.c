@@ -1,37 +1,18 @@
 /* Objects that etcd holds encrypted are read and written back as they are: the API server encrypts them with the key that is first. */
-#include <event2/event.h>
-
 #include "cluster/certs.h"
 
 #define PAGE "limit=200"
 
-struct answer {
-        bool done;
-        int status;
-        char *error;
-};
-
-static void on_answer(const struct kube_reply *reply, void *arg)
-{
-        struct answer *a = arg;
-        a->done = true;
-        a->status = reply->status;
-        a->error = reply->error ? xstrdup(reply->error) : NULL;
-}
-
 /* 409 and 404 are fine: somebody else wrote it just now, with the new key, or it is gone. */
 static int put(struct site *s, const char *path, const json_t *object, struct error *err)
 {
-        struct answer a = { 0 };
+        struct error why CLEANUP(error_release) = { 0 };
         char *body CLEANUP(free_p) = json_dumps(object, 0);
-        kube_request(s->kube, "PUT", path, "application/json", body, 0, on_answer, &a);
-        while (!a.done && event_base_loop(s->base, EVLOOP_ONCE) == 0)
-                ;
+        int status = 0, r = kube_do(s->kube, "PUT", path, body, &status, NULL, &why);
         wipe(body, strlen(body));
-        char *sentence CLEANUP(free_p) = a.error;
-        if (a.done && ((a.status >= 200 && a.status < 300) || a.status == 409 || a.status == 404))
+        if (r == 0 || status == 409 || status == 404)
                 return 0;
-        error_set(err, EIO, EXIT_STEP, "%s cannot be written again: %s", path, sentence ? sentence : "the API gave no answer");
+        error_set(err, EIO, EXIT_STEP, "%s cannot be written again: %s", path, why.message);
         return error_hint(err, "run again: it goes on from here");
 }
 

@@ -6,12 +6,6 @@
 #include "cluster/adopt.h"
 #include "cmd/operate.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 /* USER@HOST[:PORT]; options of ssh come with -O as in ssh's -o, a key with --key. */
 static int parse_target(struct arena *a, const struct options *o, struct link_target *t, struct error *err)
 {

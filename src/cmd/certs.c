@@ -81,12 +81,6 @@ static int list(const struct options *o, struct error *err)
 
 /* ---- renew ---- */
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 static int renew(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };

@@ -1,5 +1,13 @@
+#include <event2/event.h>
+
 #include "cluster/plan.h"
 #include "cmd/operate.h"
+
+void base_free(struct event_base **b)
+{
+        if (*b)
+                event_base_free(*b);
+}
 
 const char *operate_state(const struct options *o) { return o->state ? o->state : ".slipway"; }
 

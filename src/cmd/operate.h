@@ -6,6 +6,8 @@
 #include "cmd/cmd.h"
 #include "ui/ui.h"
 
+struct event_base;
+
 struct operation {
         const struct options *options;
         struct site *site;
@@ -13,6 +15,8 @@ struct operation {
         struct ui *ui;
 };
 
+/* For CLEANUP. */
+void base_free(struct event_base **b);
 const char *operate_state(const struct options *o);
 /* Reads a line: is it exactly this? */
 bool operate_answer(const char *wanted);

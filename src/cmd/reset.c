@@ -4,12 +4,6 @@
 #include "cluster/reset.h"
 #include "cmd/operate.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 /* Data goes for good, so it is asked for by name. */
 static int ask(const struct options *o, struct site *s, struct error *err)
 {

@@ -8,12 +8,6 @@
 #include "cluster/upgrade.h"
 #include "cmd/upgrade.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 /* What was found out before anything is done. */
 struct back {
         const struct options *o;

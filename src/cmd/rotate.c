@@ -5,12 +5,6 @@
 #include "cluster/certs.h"
 #include "cmd/operate.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 static const char *state_of(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
 static const char *const sentences[] = { "", "both are believed from here on", "the new one signs from here on", "the old one goes" };

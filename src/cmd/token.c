@@ -1,5 +1,4 @@
 /* token: bootstrap tokens, which are Secrets of a known form, through the API. */
-#include <event2/event.h>
 #include <time.h>
 
 #include "cluster/outsiders.h"
@@ -11,35 +10,6 @@
 #define GROUP       "system:bootstrappers:kubeadm:default-node-token"
 #define TTL_DEFAULT "24h"
 #define TTL_MAX     (INT64_C(10) * 365 * 86400)
-
-/* ---- one request, waited for ---- */
-
-struct answer {
-        bool done;
-        int status;
-        char *error;
-};
-
-static void on_answer(const struct kube_reply *reply, void *arg)
-{
-        struct answer *a = arg;
-        a->done = true;
-        a->status = reply->status;
-        a->error = reply->error ? xstrdup(reply->error) : NULL;
-}
-
-static int ask(struct reach *r, const char *method, const char *path, const char *body, int *status, struct error *err)
-{
-        struct answer a = { 0 };
-        kube_request(r->site.kube, method, path, body ? "application/json" : NULL, body, 0, on_answer, &a);
-        while (!a.done && event_base_loop(r->base, EVLOOP_ONCE) == 0)
-                ;
-        char *sentence CLEANUP(free_p) = a.error;
-        *status = a.status;
-        if (a.done && a.status >= 200 && a.status < 300)
-                return 0;
-        return error_set(err, EIO, a.status ? EXIT_STEP : EXIT_UNREACHABLE, "%s", sentence ? sentence : "the API gave no answer");
-}
 
 /* ---- create ---- */
 
@@ -102,7 +72,7 @@ static int create(struct reach *r, const struct options *o, struct error *err)
         json_t *object = token_secret(id, secret, expiration, o->user);
         char *body CLEANUP(free_p) = json_dumps(object, 0), *token CLEANUP(free_p) = xasprintf("%s.%s", id, secret);
         json_decref(object);
-        int status, e = ask(r, "POST", SECRETS, body, &status, err);
+        int e = kube_do(r->site.kube, "POST", SECRETS, body, NULL, NULL, err);
         if (e < 0)
                 return error_wrap(err, "making the token");
         print_created(r, o, token, expiration, hash);
@@ -177,13 +147,13 @@ static int delete_token(struct reach *r, const struct options *o, struct error *
 {
         const char *id = o->args.n > 1 ? o->args.v[1] : "";
         size_t n = strcspn(id, ".");
-        int status;
+        int status = 0;
         if (n != 6 || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") != n) {
                 error_set(err, EINVAL, EXIT_USAGE, *id ? "'%s' is not a token's ID, which is six small letters and digits" : "which token?%s", id);
                 return error_hint(err, "slipway token list shows the IDs");
         }
         char *path CLEANUP(free_p) = xasprintf(SECRETS "/bootstrap-token-%.6s", id);
-        if (ask(r, "DELETE", path, NULL, &status, err) == 0) {
+        if (kube_do(r->site.kube, "DELETE", path, NULL, &status, NULL, err) == 0) {
                 printf("token %.6s is deleted\n", id);
                 return EXIT_OK;
         }

@@ -6,12 +6,6 @@
 #include "cmd/operate.h"
 #include "ui/ui.h"
 
-static void base_free(struct event_base **b)
-{
-        if (*b)
-                event_base_free(*b);
-}
-
 static const char *state_of(const struct options *o) { return o->state ? o->state : ".slipway"; }
 
 static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }

@@ -125,6 +125,7 @@ const char *kube_trouble(const struct kube *k) { return k->trouble; }
 
 struct got {
         json_t *body;
+        int status;
         bool done;
         struct error *err;
 };
@@ -134,6 +135,7 @@ static void on_got(const struct kube_reply *reply, void *arg)
         struct got *g = arg;
         int code = reply->status == 404 ? ENOENT : reply->status == 401 || reply->status == 403 ? EACCES : reply->status ? EREMOTEIO : EHOSTUNREACH;
         g->done = true;
+        g->status = reply->status;
         if (reply->error) {
                 error_set(g->err, code, reply->status ? EXIT_STEP : EXIT_UNREACHABLE, "%s", reply->error);
                 if (!reply->status)
@@ -145,19 +147,26 @@ static void on_got(const struct kube_reply *reply, void *arg)
         }
 }
 
-int kube_get(struct kube *k, const char *path, json_t **out, struct error *err)
+int kube_do(struct kube *k, const char *method, const char *path, const char *body, int *status, json_t **out, struct error *err)
 {
         struct got g = { .err = err };
         if (k->busy)
-                return error_set(err, EDEADLK, EXIT_INTERNAL, "GET %s: waiting for an answer inside an answer", path);
-        struct kube_call *c = kube_request(k, "GET", path, NULL, NULL, 0, on_got, &g);
+                return error_set(err, EDEADLK, EXIT_INTERNAL, "%s %s: waiting for an answer inside an answer", method, path);
+        struct kube_call *c = kube_request(k, method, path, body ? "application/json" : NULL, body, 0, on_got, &g);
         while (!g.done)
                 if (event_base_loop(k->base, EVLOOP_ONCE) != 0) {
                         kube_cancel(c);
-                        return error_set(err, EIO, EXIT_INTERNAL, "GET %s: the event loop ended before the answer", path);
+                        return error_set(err, EIO, EXIT_INTERNAL, "%s %s: the event loop ended before the answer", method, path);
                 }
+        if (status)
+                *status = g.status;
         if (!g.body)
                 return -err->code;
-        *out = g.body;
+        if (out)
+                *out = g.body;
+        else
+                json_decref(g.body);
         return 0;
 }
+
+int kube_get(struct kube *k, const char *path, json_t **out, struct error *err) { return kube_do(k, "GET", path, NULL, NULL, out, err); }

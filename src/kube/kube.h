@@ -63,5 +63,7 @@ struct kube_call *kube_wait_ready(struct kube *k, unsigned interval_ms, void (*f
 
 /* Foreground: runs the loop until this one call is answered. For verbs that ask one thing. */
 int kube_get(struct kube *k, const char *path, json_t **out, struct error *err);
+/* The same with any method and a JSON body (NULL: none); status (0: no answer) and out may be NULL. */
+int kube_do(struct kube *k, const char *method, const char *path, const char *body, int *status, json_t **out, struct error *err);
 
 #endif

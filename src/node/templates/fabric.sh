@@ -10,9 +10,12 @@ case ${1:-} in
 wait)
 	[ -e /run/flannel/subnet.env ] || rm -f "$conf" # the machine has just started
 	url="$API/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D$NODE_NAME"
+	said=
 	while :; do
 		exec 3< <(exec curl -sfN --cacert /etc/kubernetes/pki/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem "$url")
 		grep -q '"podCIDR":' <&3 && break
+		[ "$said" ] || echo "$NODE_NAME has no range of pod addresses yet: asking $API again until it has one (systemctl status kubelet slipway-haproxy)" >&2
+		said=yes
 		sleep 0.2
 	done
 	kill $! # or curl would go on watching
