@@ -106,6 +106,7 @@ def store(objectstore):
 def snapshot(store):
     store.make("configmap", "before")
     store.make("secret", "generic", "hidden", "--from-literal=word=rosebud")
+    until("the namespace of the verification is gone", lambda: "slipway-verify" not in store.kubectl("get", "namespaces", "-o", "name"))  # what counts objects needs quiet
     path = store.snapshot()
     store.make("configmap", "after")
     return path
