@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CASES = sorted(p.parent.name for p in HERE.glob("*/cluster.yaml"))
-OWN_SECRETS = {"offline": ["pass\"word$HOME"], "proxy-password": ["hunter2"], "hostile": ["p'a\"ss"]}
+OWN_SECRETS = {"external-etcd": ["AKIAEXAMPLE", "slash"], "offline": ["pass\"word$HOME"], "proxy-password": ["hunter2"], "hostile": ["p'a\"ss"]}
 
 RANDOM = {"prefix": False, "tokenID": False, "tokenSecret": True, "certificateKey": True, "encryptionKey": True, "vrrpPassword": True}  # of identity.json: is it secret?
 
