@@ -46,12 +46,12 @@ def count(status, output, ok, bad):
     return passed, failed or (1 if status else 0)
 
 
-def build(directory, log, *options, env=None):
+def build(directory, log, *options, env=None, targets=()):
     if not (ROOT / directory / "build.ninja").exists():
         status, _ = run(["meson", "setup", directory, *options], log, env)
         if status:
             return status
-    return run(["ninja", "-C", directory], log)[0]
+    return run(["ninja", "-C", directory, *targets], log)[0]
 
 
 def meson_tests(directory, log, *options, env=None):
@@ -80,13 +80,13 @@ def sanitizers(log):
 
 def fuzz(log):
     """Each harness, a fixed count from a fixed seed, on top of the saved corpus."""
-    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"}):
+    harnesses = [f"tests/fuzz/{p.stem}" for p in sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))]
+    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"},
+             targets=harnesses):  # and not the rooms that no harness reaches
         return 0, 1
     passed = failed = 0
     runs = os.environ.get("FUZZ_RUNS", "10000")
-    for harness in sorted((ROOT / "build-fuzz" / "tests" / "fuzz").glob("fuzz_*")):
-        if not harness.is_file() or harness.suffix:
-            continue
+    for harness in (ROOT / "build-fuzz" / h for h in harnesses):
         found = ROOT / "build-fuzz" / "found" / harness.name
         found.mkdir(parents=True, exist_ok=True)
         corpus = ROOT / "tests" / "fuzz" / "corpus" / harness.name.removeprefix("fuzz_")
