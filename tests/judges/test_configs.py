@@ -28,7 +28,7 @@ def static_pod(path):
     return yaml.safe_load(path.read_text())["spec"]["containers"][0]["command"]
 
 
-def until(cmd, wanted, refused, seconds=60):
+def until(cmd, wanted, refused, seconds=600):
     """Runs a program until it says what is wanted; fails if it ends or says what is refused first."""
     p = subprocess.Popen([str(c) for c in cmd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     timer, said = threading.Timer(seconds, p.kill), []

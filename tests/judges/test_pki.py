@@ -192,7 +192,7 @@ def test_etcd_speaks_mutual_tls(made, programs, tmp_path):
             where = leaves["c1", leaf]
             return judge(programs.upstream("etcdctl"), "--endpoints", client, "--cacert", ca, "--cert", where / "leaf.crt", "--key", where / "leaf.key", *more, "endpoint", "health", status=status)
         assert "is healthy" in health("etcd-healthcheck-client", 0, "--command-timeout=30s", "--dial-timeout=30s")
-        assert "is healthy" in health("apiserver-etcd-client", 0)
+        assert "is healthy" in health("apiserver-etcd-client", 0, "--command-timeout=30s", "--dial-timeout=30s")
         health("admin", 1, "--command-timeout=2s", "--dial-timeout=2s")
     finally:
         etcd.kill()

@@ -147,7 +147,7 @@ class Api:
                    "--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--enable-priority-and-fairness=false", "--v=0")
         self.wait("readyz", lambda: self.request("GET", "/readyz")[0] == 200)
 
-    def wait(self, what, done, seconds=120):
+    def wait(self, what, done, seconds=900):
         end = time.monotonic() + seconds
         while not done():
             for name, child in self.children:
@@ -196,7 +196,7 @@ def api(programs, tmp_path_factory):
 
         def established():
             return condition(json.loads(a.request("GET", CRD)[1]), "Established") == "True" and a.request("GET", CLUSTERS)[0] == 200
-        a.wait("Established", established, 300)
+        a.wait("Established", established)
         yield a
     finally:
         a.down()
