@@ -25,7 +25,7 @@ RANDOM = {"prefix": False, "tokenID": False, "tokenSecret": True, "certificateKe
 
 def run(*args, cwd=None, status=0):
     """Runs slipway; fails unless it ends with that status."""
-    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=900)
     assert r.returncode == status, f"slipway {' '.join(map(str, args))}: status {r.returncode}\n{r.stdout[-2000:].decode(errors='replace')}{r.stderr.decode(errors='replace')}"
     return r
 
