@@ -1,7 +1,7 @@
 /* Static pods that change together with the kubelet that runs them. A kubelet that starts does not know that what still runs was the pod before: it starts the new one
  * beside it, which finds its port taken and is held back longer each time. And an API server whose etcd is gone takes a minute to end. So both are
- * ended in order first: the kubelet, the API server, those who ask it, etcd. The kubelet is started again by the units of the same run; a run that is cut
- * before that leaves a kubelet that does not run, which the next one sees. */
+ * ended in order first: the kubelet, the API server, those who ask it, etcd. The kubelet is started again by the units of the same run; should that be cut
+ * before, by a timer. */
 #include "agent/agent.h"
 
 #define MANIFESTS    "/etc/kubernetes/manifests/"
@@ -37,7 +37,8 @@ bool pods_change(const struct agent *a, const struct entry *e, size_t n)
 void pods_stop(struct agent *a)
 {
         static const char script[] =
-                "PATH=$PATH:/usr/local/bin:/opt/bin; command -v crictl >/dev/null || exit 0; systemctl stop kubelet.service || exit 1; "
+                "PATH=$PATH:/usr/local/bin:/opt/bin; command -v crictl >/dev/null || exit 0; "
+                "systemd-run -q --collect --on-active=60 systemctl start kubelet.service || exit 0; systemctl stop kubelet.service || exit 1; "
                 "for pod; do ids=$(crictl ps -q --name \"^$pod\\$\") && [ -n \"$ids\" ] && crictl stop -t 30 $ids; done >/dev/null; exit 0";
         const char *argv[5 + ARRAY_SIZE(order)] = { "sh", "-c", script, "pods" };
         struct error err CLEANUP(error_release) = { 0 };
