@@ -21,7 +21,7 @@ static const char script[] =
         "-s $1/lease ] && "
         "kubectl replace --raw $lease -f $1/lease; rm -rf $1; }\n"
         "systemctl stop slipway-kubelet.timer 2>/dev/null\n"
-        "systemd-run -q --collect --unit=slipway-kubelet --on-active=120 systemctl start kubelet.service || exit 0\n"
+        "systemd-run -q --collect --unit=slipway-kubelet --on-active=60 systemctl start kubelet.service || exit 0\n"
         "systemctl stop kubelet.service || exit 1\n"
         "for u in containerd crio; do systemctl is-enabled -q $u.service 2>/dev/null && systemctl start $u.service; done\n"
         "for pod; do case $pod in kube-controller-manager) end $pod && give $(mktemp -d) & ;; kube-scheduler) end $pod & esac; done; wait\n"
@@ -37,11 +37,12 @@ static bool changes(const struct agent *a, const char *pod)
         return false;
 }
 
+/* Or it is down: a run that was killed here left it so, perhaps with pods that still run. */
 static bool kubelet_restarts(const struct agent *a)
 {
         for (size_t i = 0; i < a->count; i++)
                 if (a->entries[i].kind == SPEC_UNIT && streq(a->entries[i].name, "kubelet.service"))
-                        return a->entries[i].restart;
+                        return a->entries[i].restart || !a->entries[i].unit.active;
         return false;
 }
 
