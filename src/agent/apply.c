@@ -222,6 +222,8 @@ static void apply_all(struct agent *a)
                 struct entry *e = &a->entries[i];
                 for (n = 1; i + n < a->count && a->entries[i + n].kind == e->kind; n++)
                         ;
+                if (pods_change(a, e, n))
+                        pods_stop(a);
                 if (agent_whole(a) || !kinds[e->kind].machine) {
                         kinds[e->kind].apply(a, e, n);
                         continue;

@@ -140,6 +140,7 @@ static const struct pair apiserver_flags[] = {
         { "requestheader-username-headers", "X-Remote-User" },
         { "service-account-key-file", PKI "sa.pub" },
         { "service-account-signing-key-file", PKI "sa.key" },
+        { "shutdown-watch-termination-grace-period", "5s" }, /* without it one that ends waits for its watches, which do not end, until it is killed */
         { "tls-cert-file", PKI "apiserver.crt" },
         { "tls-private-key-file", PKI "apiserver.key" },
 };

@@ -1,0 +1,67 @@
+/* Static pods that change together with the kubelet that runs them. A kubelet that starts does not know that what still runs was the pod before: it starts the new one
+ * beside it, which finds its port taken and is held back longer each time. And an API server whose etcd is gone takes a minute to end. So both are
+ * ended in order first: the kubelet, those who ask the API server, the API server, etcd. The kubelet is started again by the units of the same run; should that be
+ * cut before, by a timer. */
+#include "agent/agent.h"
+
+#define MANIFESTS    "/etc/kubernetes/manifests/"
+#define STOP_SECONDS 180
+
+static const char *const order[] = { "kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd" };
+
+/* The scheduler gives its Lease back when it ends. The controller manager keeps it, and the next one would wait fifteen seconds for nobody: so it is given back for
+ * it, with its own rights, when it has ended and if it is still its own (the resource version says so). Containers are asked for when the runtime, which may have
+ * been restarted too, is there. */
+static const char script[] =
+        "PATH=$PATH:/usr/local/bin:/opt/bin; command -v crictl >/dev/null || exit 0\n"
+        "lease=/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager\n"
+        "kubectl() { command kubectl --kubeconfig /etc/kubernetes/controller-manager.conf --request-timeout=5s \"$@\"; }\n"
+        "end() { ids=$(crictl -t 20s ps -q --name \"^$1\\$\") && [ -n \"$ids\" ] && crictl -t 20s stop -t 15 $ids; }\n"
+        "give() { kubectl get --raw $lease | sed \"s/\\\"holderIdentity\\\":\\\"$(uname -n)_[^\\\"]*\\\"/\\\"holderIdentity\\\":\\\"\\\"/;t;d\" >$1/lease && [ "
+        "-s $1/lease ] && "
+        "kubectl replace --raw $lease -f $1/lease; rm -rf $1; }\n"
+        "systemctl stop slipway-kubelet.timer 2>/dev/null\n"
+        "systemd-run -q --collect --unit=slipway-kubelet --on-active=60 systemctl start kubelet.service || exit 0\n"
+        "systemctl stop kubelet.service || exit 1\n"
+        "for u in containerd crio; do systemctl is-enabled -q $u.service 2>/dev/null && systemctl start $u.service; done\n"
+        "for pod; do case $pod in kube-controller-manager) end $pod && give $(mktemp -d) & ;; kube-scheduler) end $pod & esac; done; wait\n"
+        "for pod; do case $pod in kube-apiserver|etcd) end $pod; esac; done\n"
+        "exit 0\n";
+
+static bool changes(const struct agent *a, const char *pod)
+{
+        char *path CLEANUP(free_p) = xasprintf(MANIFESTS "%s.yaml", pod);
+        for (size_t i = 0; i < a->count; i++)
+                if (a->entries[i].kind == SPEC_FILE && a->entries[i].state == STATE_CHANGED && !a->entries[i].over && streq(a->entries[i].path, path))
+                        return true;
+        return false;
+}
+
+/* Or it is down: a run that was killed here left it so, perhaps with pods that still run. */
+static bool kubelet_restarts(const struct agent *a)
+{
+        for (size_t i = 0; i < a->count; i++)
+                if (a->entries[i].kind == SPEC_UNIT && streq(a->entries[i].name, "kubelet.service"))
+                        return a->entries[i].restart || !a->entries[i].unit.active;
+        return false;
+}
+
+bool pods_change(const struct agent *a, const struct entry *e, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (e[i].kind == SPEC_FILE && e[i].state == STATE_CHANGED && has_prefix(e[i].path, MANIFESTS))
+                        return a->mode == 0 && agent_whole(a) && kubelet_restarts(a);
+        return false;
+}
+
+void pods_stop(struct agent *a)
+{
+        const char *argv[5 + ARRAY_SIZE(order)] = { "sh", "-c", script, "pods" };
+        struct error err CLEANUP(error_release) = { 0 };
+        size_t n = 4;
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+                if (changes(a, order[i]))
+                        argv[n++] = order[i];
+        if (n > 4 && tool(&a->session, argv, STOP_SECONDS, NULL, &err) < 0)
+                journal(a, "static pods: %s", err.message ? err.message : "they could not be stopped");
+}
