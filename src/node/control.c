@@ -251,6 +251,7 @@ json_t *control_apiserver(const struct context *x)
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
         if (c->api.vip || c->api.load_balancer) /* who is about to stop says so, and answers until the address and the balancers have left it */
                 flag_add(&f, "shutdown-delay-duration", "5s");
+        flag_add(&f, "shutdown-send-retry-after", "true"); /* else it waits a minute for watches, which have no end */
         if (x->with & WITH_ENCRYPTION)
                 flag_add(&f, "encryption-provider-config", "/etc/kubernetes/encryption/config.yaml");
         admission_flags(x, &f);
