@@ -5,8 +5,8 @@
 #include "kube/drain.h"
 #include "kube/wait.h"
 
-#define LOOK_MS  300  /* between two looks while pods end */
-#define RETRY_MS 2000 /* between two tries of an eviction that a budget forbids */
+#define LOOK_MS  200 /* between two looks while pods end */
+#define RETRY_MS 400 /* between two tries of an eviction that a budget forbids: for each ten of them, so that many do not trouble the API more than a few */
 
 struct victim {
         struct drain *drain;
@@ -25,6 +25,7 @@ struct drain {
         char *node;
         int64_t deadline;
         struct victim *victims;
+        size_t held; /* of them, when they were last looked at */
         struct drain_events events;
 };
 
@@ -142,7 +143,7 @@ static void on_evicted(const struct kube_reply *reply, void *arg)
         v->call = NULL;
         free(v->held);
         v->held = NULL;
-        v->next = now_ms() + RETRY_MS;
+        v->next = now_ms() + RETRY_MS * (1 + (int64_t)v->drain->held / 10);
         v->ordered = !reply->error || reply->status == 404;
         if (!v->ordered)
                 v->held = held_words(reply);
@@ -172,6 +173,7 @@ static void end(struct drain *d, const char *error)
 static size_t sweep(struct drain *d, const struct victim **held)
 {
         size_t left = 0;
+        d->held = 0;
         for (struct victim **p = &d->victims; *p;) {
                 struct victim *v = *p;
                 if (!v->seen) {
@@ -182,6 +184,7 @@ static size_t sweep(struct drain *d, const struct victim **held)
                 if (!*held || (v->held && !(*held)->held))
                         *held = v;
                 left++;
+                d->held += v->held != NULL;
                 v->seen = false;
                 p = &v->link;
         }
