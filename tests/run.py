@@ -4,9 +4,11 @@
     tests/run.py [STAGE...]     (default: all of STAGES)
     tests/run.py soak           (all of SOAK, and what it needs)
 
-A stage is one row of STAGES or SOAK. Two run at a time: each lane takes the first row that has all it needs, so that long stages stand
-first and short ones fill up. The slow builds of the upstream programs (UPSTREAM) go on in the background from the start. A line
-a stage, when it has ended; the last line is `N passed, N failed`.
+A stage is one row of STAGES or SOAK. Each lane takes the first row that has all it needs, so that long stages stand first and short
+ones fill up. Two lanes are for real clusters, which wait for something most of the time; what only computes (QUIET) goes on beside
+them in a third, with what they leave of the processors, and in the other two when no cluster is left. The slow builds of the
+upstream programs (UPSTREAM) go on in the background from the start. A line a stage, when it has ended; the last line is `N passed,
+N failed`.
 """
 import os
 import re
@@ -22,6 +24,7 @@ CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_H
 VENV = CACHE / "venv" / "bin"
 LOGS = ROOT / "build" / "logs"
 CHECKS = "-fno-sanitize-recover=all"  # undefined behaviour is a failure, not a remark
+LANE = threading.local()  # of the thread: quiet, when it gives way to the others
 
 ENV = dict(os.environ, PATH=f"{os.environ['PATH']}:{VENV}", LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0",
            UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", PYTHONDONTWRITEBYTECODE="1")
@@ -33,7 +36,8 @@ def run(cmd, log, env=None):
         f.write(f"$ {' '.join(map(str, cmd))}\n".encode())
         f.flush()
         start = f.tell()
-        status = subprocess.run([str(c) for c in cmd], cwd=ROOT, env=dict(ENV, **(env or {})), stdin=subprocess.DEVNULL, stdout=f, stderr=f).returncode
+        polite = ["nice"] if getattr(LANE, "quiet", False) else []
+        status = subprocess.run([*polite, *map(str, cmd)], cwd=ROOT, env=dict(ENV, **(env or {})), stdin=subprocess.DEVNULL, stdout=f, stderr=f).returncode
     with open(log, "rb") as f:
         f.seek(start)
         return status, f.read().decode(errors="replace")
@@ -46,18 +50,18 @@ def count(status, output, ok, bad):
     return passed, failed or (1 if status else 0)
 
 
-def build(directory, log, *options, env=None):
+def build(directory, log, *options, env=None, targets=()):
     if not (ROOT / directory / "build.ninja").exists():
         status, _ = run(["meson", "setup", directory, *options], log, env)
         if status:
             return status
-    return run(["ninja", "-C", directory], log)[0]
+    return run(["ninja", "-C", directory, *targets], log)[0]
 
 
 def meson_tests(directory, log, *options, env=None):
     if build(directory, log, *options, env=env):
         return 0, 1
-    status, out = run(["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs"], log)
+    status, out = run(["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", "-t", "5"], log)
     return count(status, out, r"^Ok: +(\d+)", r"^(?:Fail|Timeout|Unexpected Pass): +(\d+)")
 
 
@@ -66,6 +70,11 @@ def pytest(log, *paths, env=None):
     if status == 5:  # all of it is for `make soak`
         return 0, 0
     return count(status, out, r"(\d+) passed", r"(\d+) (?:failed|error)")
+
+
+def build_slipway(log):
+    """Everything waits for this one. It counts as a test only when it fails."""
+    return 0, int(build("build", log, "-Dwerror=true") != 0)
 
 
 def unit(log):
@@ -80,13 +89,13 @@ def sanitizers(log):
 
 def fuzz(log):
     """Each harness, a fixed count from a fixed seed, on top of the saved corpus."""
-    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"}):
+    harnesses = [f"tests/fuzz/{p.stem}" for p in sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))]
+    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"},
+             targets=harnesses):  # and not the rooms that no harness reaches
         return 0, 1
     passed = failed = 0
     runs = os.environ.get("FUZZ_RUNS", "10000")
-    for harness in sorted((ROOT / "build-fuzz" / "tests" / "fuzz").glob("fuzz_*")):
-        if not harness.is_file() or harness.suffix:
-            continue
+    for harness in (ROOT / "build-fuzz" / h for h in harnesses):
         found = ROOT / "build-fuzz" / "found" / harness.name
         found.mkdir(parents=True, exist_ok=True)
         corpus = ROOT / "tests" / "fuzz" / "corpus" / harness.name.removeprefix("fuzz_")
@@ -146,34 +155,36 @@ OWN_STAGE = {
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
-    "unit": (unit, []),
-    "sanitizers": (sanitizers, ["unit"]),
-    **{name: (clusters(*paths), ["unit", "upstream"]) for name, paths in OWN_STAGE.items()},
-    "joining": (clusters(*OWN_STAGE["joining"]), ["unit", "upstream", "verbs", "kubernetes-1.35.4"]),
-    "upgrade": (clusters(*OWN_STAGE["upgrade"]), ["unit", "upstream", "kubernetes-1.35.4"]),
-    "machines": (other_clusters, ["unit", "upstream"]),
-    "judges": (judges, ["unit", "upstream"]),
-    "verbs": (clusters("verbs"), ["unit", "upstream"]),
-    "provider": (room("provider"), ["unit", "upstream"]),
-    "agent": (room("agent"), ["unit", "upstream"]),
-    "kube": (room("kube"), ["unit", "upstream"]),
-    "link": (room("link"), ["unit"]),
-    "artifact": (room("artifact"), ["unit", "upstream"]),
+    "build": (build_slipway, []),
+    "unit": (unit, ["build"]),
+    "sanitizers": (sanitizers, ["build"]),
+    **{name: (clusters(*paths), ["build", "upstream"]) for name, paths in OWN_STAGE.items()},
+    "joining": (clusters(*OWN_STAGE["joining"]), ["build", "upstream", "verbs", "kubernetes-1.35.4"]),
+    "upgrade": (clusters(*OWN_STAGE["upgrade"]), ["build", "upstream", "kubernetes-1.35.4"]),
+    "machines": (other_clusters, ["build", "upstream"]),
+    "judges": (judges, ["build", "upstream"]),
+    "verbs": (clusters("verbs"), ["build", "upstream"]),
+    "provider": (room("provider"), ["build", "upstream"]),
+    "agent": (room("agent"), ["build", "upstream"]),
+    "kube": (room("kube"), ["build", "upstream"]),
+    "link": (room("link"), ["build"]),
+    "artifact": (room("artifact"), ["build", "upstream"]),
     "fuzz": (fuzz, []),
-    "golden": (golden, ["unit"]),
-    "ui": (room("ui"), ["unit"]),
+    "golden": (golden, ["build"]),
+    "ui": (room("ui"), ["build"]),
 }
 # `make soak`: only when asked for.
 SOAK = {
-    **{f"soak-{p.stem.removeprefix('test_')}": (soak(p), ["unit", "upstream", "kubernetes-1.35.4"]) for p in sorted((ROOT / "tests" / "machines").glob("test_*.py"))
+    **{f"soak-{p.stem.removeprefix('test_')}": (soak(p), ["build", "upstream", "kubernetes-1.35.4"]) for p in sorted((ROOT / "tests" / "machines").glob("test_*.py"))
        if "mark.soak" in p.read_text()},
-    "by-hand": (by_hand, ["unit", "upstream"]),
-    "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["unit", "sanitizers"]),
-    "kube-sanitizers": (room("kube", build_dir="build-asan"), ["unit", "sanitizers", "upstream"]),
-    "link-sanitizers": (room("link", build_dir="build-asan"), ["unit", "sanitizers"]),
+    "by-hand": (by_hand, ["build", "upstream"]),
+    "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
+    "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "sanitizers", "upstream"]),
+    "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "sanitizers"]),
 }
 ALL = STAGES | SOAK
-LANES = 2
+QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz"}  # no time is measured in these
+LANES = [False, False, True]  # is it for QUIET alone?
 
 # Programs to test with, one build after the other; stages name those they wait for.
 UPSTREAM = {
@@ -204,12 +215,12 @@ class Run:
                     self.broken.add(name)
                 self.changed.notify_all()
 
-    def take(self):
-        """The next stage that can run, or None when none is left."""
+    def take(self, quiet):
+        """The next stage that can run, or None when none is left for this lane."""
         with self.changed:
-            while self.left:
+            while mine := [n for n in self.left if n in QUIET or not quiet]:
                 waits = {*self.left, *self.busy, *self.building}
-                for name in self.left:
+                for name in sorted(mine, key=lambda n: n in QUIET):
                     if not waits.intersection(ALL[name][1]):
                         self.left.remove(name)
                         self.busy.add(name)
@@ -236,13 +247,14 @@ class Run:
             self.busy.remove(name)
             self.changed.notify_all()
 
-    def lane(self):
-        while name := self.take():
+    def lane(self, quiet):
+        while name := self.take(quiet):
+            LANE.quiet = name in QUIET
             self.stage(name)
 
     def all(self):
         threading.Thread(target=self.build_upstream, daemon=True).start()
-        lanes = [threading.Thread(target=self.lane) for _ in range(LANES)]
+        lanes = [threading.Thread(target=self.lane, args=[quiet]) for quiet in LANES]
         for t in lanes:
             t.start()
         for t in lanes:
@@ -251,7 +263,7 @@ class Run:
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    names = ["unit", "sanitizers", *SOAK] if sys.argv[1:] == ["soak"] else sys.argv[1:] or list(STAGES)
+    names = ["build", "sanitizers", *SOAK] if sys.argv[1:] == ["soak"] else sys.argv[1:] or list(STAGES)
     unknown = [n for n in names if n not in ALL]
     if unknown:
         sys.exit(f"no such stage: {' '.join(unknown)} (there are: {' '.join(ALL)})")

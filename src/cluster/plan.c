@@ -233,6 +233,13 @@ static void decide_etcd(struct site *s, struct member *m)
                 m->joins = !p || *p->client || p->learner || site_born(s); /* else the first run was stopped before it came to this node */
 }
 
+/* Somebody took its Node away, or a store was put back that never had it; what runs there does not notice. */
+static bool unregistered(const struct member *m)
+{
+        return m->site->api_up && !m->object && m->connect && m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER) && !member_adopted(m) &&
+               (m->fate == FATE_KEEP || m->fate == FATE_CHANGE);
+}
+
 static void decide(struct site *s, struct member *m)
 {
         if (!m->connect)
@@ -243,6 +250,11 @@ static void decide(struct site *s, struct member *m)
         for (size_t i = 0; i < m->change_count; i++)
                 m->restarts |= plan_part(&m->changes[i]);
         m->drains = m->fate == FATE_CHANGE && s->api_up && needs_drain(m);
+        m->registers = unregistered(m);
+        if (m->registers) {
+                m->fate = FATE_CHANGE;
+                m->restarts |= PART_KUBELET | (s->cluster->network.fabric.kind == FABRIC_FLANNEL ? PART_FABRIC : 0);
+        }
 }
 
 int plan_make(struct site *s, struct error *err)

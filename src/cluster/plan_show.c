@@ -35,6 +35,8 @@ static void node_words(const struct member *m, struct str *out)
         default:
                 if (m->drains)
                         str_add(out, "drain it; ");
+                if (m->registers)
+                        str_add(out, "the API does not know it: it registers again; ");
                 plan_restarts(m->restarts, out);
                 if (!m->restarts && m->change_count)
                         str_add(out, "disrupts nothing");

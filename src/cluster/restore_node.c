@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "cluster/restore.h"
+#include "cluster/roll.h"
 
 #define TEXT_MAX   (64 << 10)
 #define BUMP       "1000000000" /* revisions: more than any cluster makes between a snapshot and its loss */
@@ -217,5 +218,5 @@ static void kubelet_started(struct running *r, const char *out)
 void step_restore_kubelet(struct step *s)
 {
         step_deadline(s, PATIENCE, "slipway logs NODE kubelet says why");
-        script(s, "the kubelet could not be started again", "date +%s && systemctl restart --no-block kubelet.service", NULL, kubelet_started);
+        script(s, "the kubelet could not be started again", register_script, NULL, kubelet_started);
 }

@@ -298,7 +298,7 @@ void step_healthy(struct step *s)
         struct member *m = s->arg;
         const char *argv[8] = { "systemctl", "start" };
         size_t n = 2;
-        if (m->apply && m->apply->state == STEP_KEPT && !m->joins && !m->made) {
+        if (m->apply && m->apply->state == STEP_KEPT && !m->joins && !m->made && !m->registers) {
                 step_kept(s);
                 return;
         }

@@ -8,7 +8,10 @@
 void step_cordon(struct step *s); /* no new pods, then none: kept when the API is not there */
 /* The virtual address goes to another node before this one's API server stops: kept when it is not here. */
 void step_leave_address(struct step *s);
-void step_healthy(struct step *s); /* what was restarted runs again, as it is wanted now */
+/* The kubelet and the fabric say who they are only when they start: they start again. */
+void step_register(struct step *s);
+extern const char register_script[]; /* the same, for who has another way to run it; prints the seconds since 1970 */
+void step_healthy(struct step *s);   /* what was restarted runs again, as it is wanted now */
 void step_uncordon(struct step *s);
 void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
 void step_etcd_promote(struct step *s);

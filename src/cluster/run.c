@@ -28,12 +28,13 @@ void run_observe(struct run *r, const struct run_observer *o)
 
 /* For tests of what a kill leaves: SLIPWAY_TEST_KILL=N ends this program with SIGKILL at its N-th boundary. A step has three: it was journalled and does not begin
  * any more; it ended and is not journalled; it is journalled. So a run's journal tells how many there were: one for each "begin", two for each end. Steps that are
- * skipped have none, and runs of one program are counted together. */
-static void boundary(void)
+ * skipped have none, and runs of one program are counted together. "begin STEP NODE" and "end STEP NODE" (without NODE for the cluster's) name one instead. */
+static void boundary(const struct step *s, const char *moment)
 {
         static long count;
         const char *at = getenv("SLIPWAY_TEST_KILL");
-        if (at && ++count == strtol(at, NULL, 10))
+        char *name CLEANUP(free_p) = at ? xasprintf("%s %s%s%s", moment, s->name, s->node ? " " : "", s->node ? s->node : "") : NULL;
+        if (at && (++count == strtol(at, NULL, 10) || streq(at, name)))
                 kill(getpid(), SIGKILL);
 }
 
@@ -114,10 +115,10 @@ static void finish(struct step *s, enum step_state state)
         s->ended = run_now(s->run);
         s->run->open--;
         if (state != STEP_SKIPPED)
-                boundary();
+                boundary(s, "end");
         tell_step(s);
         if (state != STEP_SKIPPED)
-                boundary();
+                boundary(s, "end");
         event_base_loopbreak(s->run->base); /* the runner looks what can begin now */
 }
 
@@ -221,7 +222,7 @@ static bool advance(struct run *r)
                 s->state = STEP_RUNNING;
                 s->began = run_now(r);
                 tell_step(s);
-                boundary();
+                boundary(s, "begin");
                 s->start(s);
         }
         return any;

@@ -62,6 +62,7 @@ struct member { /* a node in a run */
         bool drains;              /* its pods have to leave before it changes */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
+        bool registers;           /* it runs, and the API does not know it (any more) */
         const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
         bool etcd_well;           /* its etcd votes and follows a leader; only asked when a member is to leave */
         bool answers;             /* FATE_REMOVE: its machine can be reached */

@@ -79,6 +79,14 @@ static void on_destroyed(struct machine *machine, struct error *err, void *arg)
         step_done(s, err);
 }
 
+static void on_swept(struct machine *machine, struct error *err, void *arg)
+{
+        if (err)
+                step_done(arg, err);
+        else
+                step_kept(arg);
+}
+
 void step_create(struct step *s)
 {
         struct member *m = s->arg;
@@ -93,10 +101,11 @@ void step_create(struct step *s)
 void step_destroy(struct step *s)
 {
         struct member *m = s->arg;
-        if (m->machine->state == MACHINE_ABSENT)
+        bool absent = m->machine->state == MACHINE_ABSENT;
+        if (absent && m->fate != FATE_REMOVE)
                 step_kept(s);
-        else
-                m->site->ops->destroy(&m->site->provider, m->machine, on_destroyed, s);
+        else /* also one that is no machine any more: what a killed run left of it would be found again each time */
+                m->site->ops->destroy(&m->site->provider, m->machine, absent ? on_swept : on_destroyed, s);
 }
 
 /* ---- the link ---- */

@@ -113,7 +113,10 @@ static struct step *change_steps(struct site *s, struct member *m, struct step *
         }
         struct step *before = leave_steps(s, m, cordon ? cordon : after);
         step_after(m->apply, before);
-        step_after(m->healthy, m->apply);
+        struct step *registered = m->registers ? run_step(&s->run, "register", m->node->name, step_register, m) : m->apply;
+        if (m->registers)
+                step_after(registered, m->apply);
+        step_after(m->healthy, registered);
         if (!cordon)
                 return m->healthy;
         struct step *back = run_step(&s->run, "uncordon", m->node->name, step_uncordon, m);

@@ -16,7 +16,7 @@
 static void begin(struct verify *v);
 static void look(struct verify *v);
 
-static int64_t now_ms(void)
+int64_t verify_now(void)
 {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
@@ -140,7 +140,7 @@ static void on_pods(const struct kube_reply *reply, void *arg)
                 verify_ask(v);
                 return;
         }
-        if (now_ms() < v->deadline) {
+        if (verify_now() < v->deadline) {
                 later(v, on_timer);
                 return;
         }
@@ -166,7 +166,7 @@ static void on_service(const struct kube_reply *reply, void *arg)
                 const char *ip = json_string_value(json_array_get(ips, i));
                 v->service[i] = ip ? arena_strdup(v->site->arena, ip) : NULL;
         }
-        v->deadline = now_ms() + (int64_t)PODS_SECONDS * 1000;
+        v->deadline = verify_now() + (int64_t)PODS_SECONDS * 1000;
         look(v);
 }
 
@@ -194,7 +194,7 @@ static void on_cleared(const struct kube_reply *reply, void *arg)
                 step_doing(v->step, -1, "starting the probes");
                 addon_verify(v->site->cluster, v->name, &documents);
                 kube_apply(v->site->kube, str_text(&documents), on_applied, v);
-        } else if (now_ms() < v->deadline) {
+        } else if (verify_now() < v->deadline) {
                 step_doing(v->step, -1, "waiting until the probes of an earlier run are gone");
                 later(v, on_again);
         } else {
@@ -209,7 +209,7 @@ static void begin(struct verify *v) { ask(v, "DELETE", NAMESPACE_PATH, on_cleare
 static void on_unmarked(const struct kube_reply *reply, void *arg)
 {
         struct verify *v = arg;
-        v->deadline = now_ms() + (int64_t)PODS_SECONDS * 1000;
+        v->deadline = verify_now() + (int64_t)PODS_SECONDS * 1000;
         begin(v);
 }
 
@@ -258,7 +258,7 @@ void step_verify(struct step *s)
                 if (!v->from && m->link && m->node->pool->roles & ROLE_CONTROL_PLANE)
                         v->from = m;
         }
-        v->name = arena_printf(site->arena, "probe-%06x", (unsigned)now_ms() & 0xffffff);
+        v->name = arena_printf(site->arena, "probe-%06x", (unsigned)verify_now() & 0xffffff);
         digest_of(site, v->digest);
         ask(v, "GET", MARKER_PATH, on_marker);
 }

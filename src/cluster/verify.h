@@ -41,6 +41,8 @@ struct verify {
 void verify_ask(struct verify *v);
 /* A sentence about what does not work, with what to look at. */
 void verify_failed(struct verify *v, const char *hint, const char *fmt, ...) PRINTF(3, 4);
+/* Milliseconds, for `deadline`. */
+int64_t verify_now(void);
 /* The namespace goes; then the step ends. */
 void verify_end(struct verify *v);
 

@@ -328,7 +328,8 @@ struct etcd_snapshots {
         const struct tree *src;
         int64_t every;
         long keep;
-        const char *copy_to; /* may be NULL */
+        const char *copy_to, *copy_key_file; /* may be NULL */
+        const char *copy_key;                /* read from the file by cluster_load; may be NULL */
 };
 enum etcd_run { ETCD_RUN_SERVICE, ETCD_RUN_STATIC_POD };
 struct etcd_options {

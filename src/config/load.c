@@ -116,6 +116,12 @@ static const char *password_fault(struct str *s)
         return !s->len ? "it is empty" : control_in(str_text(s), &cp) ? "a password is one line without control characters" : NULL;
 }
 
+static const char *key_fault(struct str *s)
+{
+        const char *colon = password_fault(s) ? NULL : strchr(str_text(s), ':');
+        return colon && colon != s->data && colon[1] ? NULL : "a key for S3 is one line, ID:SECRET";
+}
+
 static const char *document_fault(struct str *s)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
@@ -147,6 +153,7 @@ static void read_texts(struct cluster *c, struct problems *p)
 {
         read_text(c, p, c->registry.src, "caFile", c->registry.ca_file, pem_fault, &c->registry.ca_pem);
         read_text(c, p, c->registry.src, "passwordFile", c->registry.password_file, password_fault, &c->registry.password);
+        read_text(c, p, c->etcd.snapshots.src, "copyKeyFile", c->etcd.snapshots.copy_key_file, key_fault, &c->etcd.snapshots.copy_key);
         read_text(c, p, c->auth.oidc.src, "caFile", c->auth.oidc.ca_file, pem_fault, &c->auth.oidc.ca_pem);
         read_text(c, p, c->audit.src, "policyFile", c->audit.policy_file, document_fault, &c->audit.policy);
         read_text(c, p, c->admission.src, "configFile", c->admission.config_file, document_fault, &c->admission.config);

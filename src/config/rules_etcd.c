@@ -39,6 +39,12 @@ static void etcd(const struct cluster *c, struct problems *p)
         if (to && (bucket ? !*bucket || strchr("/?", *bucket) : to[0] != '/'))
                 rule_error(p, c, "etcd.snapshots.copyTo", "use /DIRECTORY or s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION",
                         "%s is neither a directory of the nodes nor an S3 URL", to);
+        if (e->snapshots.copy_key_file && !bucket && !rule_spoiled(p, "etcd.snapshots"))
+                rule_error(p, c, "etcd.snapshots.copyKeyFile", "set etcd.snapshots.copyTo to an S3 URL, or leave the key out",
+                        "there is a key for S3, and nothing is copied there");
+        else if (bucket && !e->snapshots.copy_key_file && !rule_spoiled(p, "etcd.snapshots"))
+                rule_warn(p, c, "etcd.snapshots.copyTo", "set etcd.snapshots.copyKeyFile to a file that holds ID:SECRET",
+                        "S3 wants a key: without copyKeyFile it has to be put on every etcd node by hand");
 }
 
 static void amount(const struct cluster *c, const char *path, const struct amount *a, struct problems *p)

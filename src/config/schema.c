@@ -283,7 +283,8 @@ SCHEMA(components, components, NULL, "Flags of the components.",
 SCHEMA(snapshots, etcd_snapshots, NULL, "Snapshots taken on the nodes.",
         { "every", T_DURATION, 0, AT(etcd_snapshots, every), .def = "6h", .min = 60, .max = 365 * 86400, .help = "How often." },
         { "keep", T_INT, 0, AT(etcd_snapshots, keep), .def = "8", .min = 0, .max = 10000, .help = "How many; 0 takes none." },
-        { "copyTo", T_STRING, 0, AT(etcd_snapshots, copy_to), .help = "A directory of the nodes or an S3 URL that gets a copy.", .example = "s3://backups/etcd?region=eu-central-1" });
+        { "copyTo", T_STRING, 0, AT(etcd_snapshots, copy_to), .help = "A directory of the nodes or an S3 URL that gets a copy.", .example = "s3://backups/etcd?region=eu-central-1" },
+        { "copyKeyFile", T_PATH, 0, AT(etcd_snapshots, copy_key_file), .help = "A file with the key for S3, one line: ID:SECRET. It is laid down on the etcd nodes, readable by root alone." });
 
 SCHEMA(etcd, etcd_options, NULL, "The store.",
         { "run", T_ENUM, 0, AT(etcd_options, run), .names = etcd_run_names, .def = "service", .help = "How it runs. `static-pod`: beside the API server, as kubeadm does it (`adopt` keeps it so)." },

@@ -78,6 +78,7 @@ void kube_proxy_config(const struct context *x, struct str *out);
 json_t *etcd_values(const struct context *x);
 json_t *etcd_pod_values(const struct context *x); /* etcd_pod.c */
 void etcd_config(const struct context *x, struct str *out);
+void etcd_copy_key_add(const struct context *x, struct nodespec *s);
 /* registry.c */
 json_t *registry_values(const struct context *x);
 void registry_add(const struct context *x, struct nodespec *s);

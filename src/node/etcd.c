@@ -102,3 +102,17 @@ void etcd_config(const struct context *x, struct str *out)
         yaml_from_json(config, out);
         json_decref(config);
 }
+
+/* As a file of curl's settings, which nobody sees in its arguments. */
+void etcd_copy_key_add(const struct context *x, struct nodespec *s)
+{
+        const char *key = x->cluster->etcd.snapshots.copy_key;
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        if (!(x->with & ON_ETCD) || !(x->with & WITH_SNAPSHOTS) || !key || x->immutable)
+                return;
+        str_add(&text, "user = \"");
+        for (; *key; key++)
+                str_addf(&text, "%s%c", strchr("\\\"", *key) ? "\\" : "", *key);
+        str_add(&text, "\"\n");
+        file_add(x, s, CLASS_SECRET, "/etc/slipway/s3.curl", 0600, str_text(&text), text.len);
+}

@@ -311,6 +311,7 @@ static void render_all(const struct context *x, struct nodespec *s)
         artifacts_add(x, s);
         rows_add(x, s, files, ARRAY_SIZE(files));
         registry_add(x, s);
+        etcd_copy_key_add(x, s);
         credentials_add(x, s);
         units_add(x, s, &ntp, 1);
         units_add(x, s, runtime_units, ARRAY_SIZE(runtime_units));

@@ -109,8 +109,8 @@ int disk_remove(const char *path, struct error *err)
 }
 
 /* What goes to these machines never leaves this computer, so nobody can keep it until it can be broken; the exchange against that, ssh's own first choice, is
- * most of what a connection costs. */
-static const char *const quick_words[] = { "KexAlgorithms=^curve25519-sha256" };
+ * most of what a connection costs. Both ends of a transfer are this computer's: the cipher that processors have instructions for takes two thirds of the time. */
+static const char *const quick_words[] = { "KexAlgorithms=^curve25519-sha256", "Ciphers=^aes128-gcm@openssh.com" };
 static const struct strings quick = { .n = ARRAY_SIZE(quick_words), .v = (const char **)(uintptr_t)quick_words };
 
 void local_target(const struct provider_run *run, const struct local *l, struct machine *m)

@@ -114,7 +114,7 @@ class Tool:
 
     def run(self, *args, status=0, **env):
         p = self.start(*args, **env)
-        out, self.err = p.communicate(timeout=120)
+        out, self.err = p.communicate(timeout=900)
         assert p.returncode == status, self.err
         assert not list((self.cache / "tmp").glob("*")), "something is left behind"
         return {(i := json.loads(line))["name"]: i for line in out.splitlines()}

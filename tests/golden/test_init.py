@@ -20,7 +20,7 @@ USAGE, CONFIG = 2, 3
 
 
 def slipway(*args, cwd=ROOT, status=0):
-    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900)
     assert r.returncode == status, f"slipway {' '.join(map(str, args))}: status {r.returncode}\n{r.stdout[-2000:]}{r.stderr}"
     return r
 

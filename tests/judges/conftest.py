@@ -66,6 +66,16 @@ def judge_fixture():
     return judge
 
 
+judged = set()
+
+
+def once(*what):
+    """False when a judge has seen this before, of another node or case: nodes of a pool have many files alike, and most judges are slow to start."""
+    new = what not in judged
+    judged.add(what)
+    return new
+
+
 def nodes(directory):
     return sorted(p for p in directory.iterdir() if p.is_dir())
 

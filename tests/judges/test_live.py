@@ -32,13 +32,13 @@ class Machine:
         return [*into, *(["chroot", str(self.root)] if chroot else []), *map(str, cmd)]
 
     def inside(self, *cmd, chroot=False, check=True, **kwargs):
-        return subprocess.run(self.command(cmd, chroot), check=check, capture_output=True, text=True, timeout=120, **kwargs)
+        return subprocess.run(self.command(cmd, chroot), check=check, capture_output=True, text=True, timeout=900, **kwargs)
 
     def start(self, name, *cmd, chroot=True):
         with open(self.logs / name, "wb") as log:
             self.running.append((name, subprocess.Popen(self.command(cmd, chroot), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)))
 
-    def wait(self, what, test, seconds=240):
+    def wait(self, what, test, seconds=900):
         end = time.monotonic() + seconds
         while not test():
             for name, p in self.running:

@@ -20,7 +20,7 @@ SPEC = """\
   kubernetes: 1.36.3
   provider: {{local: {{network: {network}.0/24}}}}
   encryption: secretbox
-  etcd: {{snapshots: {{every: 1h, keep: 2, copyTo: "s3://backups/etcd/?endpoint=http://{network}.1:{port}&region={region}"}}}}
+  etcd: {{snapshots: {{every: 1h, keep: 2, copyTo: "s3://backups/etcd/?endpoint=http://{network}.1:{port}&region={region}", copyKeyFile: s3-key}}}}
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 3}}
     - {{name: worker, count: 1}}
@@ -36,6 +36,11 @@ class Store(Machines):
         """It says why and what to do."""
         r = self.slipway(*args, ok=status)
         assert words in r.stderr and "hint: " in r.stderr, r.stderr
+
+    def s3_key(self, key):
+        path = self.dir / "s3-key"
+        path.touch(mode=0o600)
+        path.write_text(f"{key}\n")
 
     def make(self, *what):
         """Something that the API acknowledged."""
@@ -94,6 +99,7 @@ def objectstore():
 @pytest.fixture(scope="module")
 def store(objectstore):
     with Store("etcd", SPEC.format(network=NETWORK, port=objectstore.port, region=REGION)) as s:
+        s.s3_key(f"{objectstore.key}x")
         s.slipway("up")
         pause = s.on("worker-1", "crictl images -o json")
         image = next(t for i in json.loads(pause)["images"] for t in i["repoTags"] if "/pause:" in t)
@@ -135,14 +141,15 @@ def take_three(store, node, prefix=""):
 def test_timer_and_copies_to_s3(store, objectstore):
     """Each member keeps two; the leader alone copies, signed, and what it forgets goes from the copies too."""
     leader = store.leader()
-    for secret, words in ((None, "s3.curl is not there"), (f"{objectstore.key}x", "403")):
-        if secret:
-            store.on(leader, f"umask 077; echo 'user = \"{secret}\"' >/etc/slipway/s3.curl")
+    for words in ("403", "s3.curl is not there"):  # first with the wrong key
         assert store.on(leader, "systemctl start slipway-etcd-snapshot.service", check=False).returncode != 0
         assert words in store.on(leader, "journalctl -u slipway-etcd-snapshot.service -o cat | tail -9")
+        store.on(leader, "rm -f /etc/slipway/s3.curl")
     assert not objectstore.digests()
+    store.s3_key(objectstore.key)
+    store.slipway("up")
     for node in CONTROL:
-        store.on(node, f"umask 077; echo 'user = \"{objectstore.key}\"' >/etc/slipway/s3.curl")
+        assert store.on(node, "stat -c %a /etc/slipway/s3.curl") == "600"
         store.on(node, "systemctl is-active slipway-etcd-snapshot.timer")
         take_three(store, node)
     there = store.on(leader, f"cd {OURS} && cat *.sha256").split()

@@ -38,7 +38,7 @@ def spec(version, network):
 
 
 class Victim(Machines):
-    kills, one = 0, None
+    kills = 0
 
     def down(self):
         """What it was made from stays here: with the same Identity the same bytes come about."""
@@ -54,7 +54,7 @@ class Victim(Machines):
             (self.state / path).write_bytes(content)
 
     def killed(self, at, *args):
-        """Runs it until its boundary `at`: True when it was killed there, False when it had come to its end before."""
+        """Runs it until its boundary `at`, a number or a name: True when it was killed there, False when it had come to its end before."""
         r = subprocess.run([SLIPWAY, *args], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=4 * PATIENCE,
                            env=dict(os.environ, SLIPWAY_TEST_KILL=str(at)))
         where = [f"{line['step']} {line.get('node', '')}: {line['state']}" for line in self.journal() if "state" in line][-1:]
@@ -86,6 +86,14 @@ class Victim(Machines):
         """How many the last run had."""
         return sum({"begin": 1, "done": 2, "kept": 2, "failed": 2}.get(line.get("state"), 0) for line in self.last_run())
 
+    def changing(self, after="plan"):
+        """What the last run did after that step: the begin and the end of each of its steps that changed something, in their order."""
+        lines = [line for line in self.last_run() if "state" in line]
+        lines = lines[max(i for i, line in enumerate(lines) if line["step"] == after) + 1:]
+        done = {(line["step"], line.get("node")) for line in lines if line["state"] == "done"}
+        return [f"{'begin' if line['state'] == 'begin' else 'end'} {line['step']} {line.get('node', '')}".strip()
+                for line in lines if (line["step"], line.get("node")) in done and line["state"] in ("begin", "done")]
+
     def only_looked(self):
         """The last run did not come to the end of its plan: it changed nothing."""
         return not any(line.get("step") in ("plan", "checked") and line.get("state") in ("done", "kept") for line in self.last_run())
@@ -108,7 +116,8 @@ class Victim(Machines):
         assert {p.name for p in (self.state / "machines").iterdir() if p.is_dir()} == set(names)
         self.healthy()
         until("the namespace of the verification is gone", lambda: "slipway-verify" not in self.kubectl("get", "namespaces", "-o", "name"))
-        assert "restored" not in self.on("control-1", "ls -a /var/lib/etcd")
+        for name in names:
+            assert "restor" not in self.on(name, "ls -a /var/lib/etcd 2>/dev/null || :")
 
     def result(self, digests=True):
         """What a run makes: {node: entries of the agent's record}, files on the nodes that are the cluster's, names of objects. Without digests: what all Identities share."""
@@ -142,6 +151,21 @@ def chain(m, *args, phase=lambda: None, looks=4):
         at, now = (at + stride, now) if phase() == now else (stride, phase())
     print(f"{' '.join(args)}: {m.kills - before} kills in {time.monotonic() - begun:.0f} s, {left_out} boundaries left out", flush=True)
     assert m.kills - before > 20
+
+
+def each(m, steps, *args, back=lambda: None):
+    """Killed when each of these steps begins, and when it ends, by name. Where a run does not come to it, because the one before had done it, the same from the
+    beginning: back() makes that."""
+    before, begun, missed = m.kills, time.monotonic(), []
+    for at in steps:
+        if not m.killed(at, *args):
+            back()
+            if not m.killed(at, *args):
+                missed.append(at)
+                back()
+    m.slipway(*args)
+    print(f"{' '.join(args)}: {m.kills - before} kills at the begin and the end of {len(steps) // 2} steps in {time.monotonic() - begun:.0f} s", flush=True)
+    assert steps and not missed
 
 
 # ---- up ----
@@ -209,37 +233,122 @@ def versions(m):
     return {n["status"]["nodeInfo"]["kubeletVersion"] for n in m.nodes().values()}
 
 
-@pytest.mark.parametrize("what", ["upgrade", "add", "remove", "restore", "rotate-ca"])
+def words(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+class Undisturbed3:
+    """From one control plane to three and back: what there is then, and the steps."""
+
+    def __init__(self, m):
+        self.one = m.result()
+        m.slipway("scale", "control=3", "--yes")
+        self.adding, self.names = m.changing(), m.result(digests=False)  # those that come again have other certificates
+        m.slipway("scale", "control=1", "--yes")
+        self.removing = m.changing()
+        same(m.result(), self.one)
+
+
+@pytest.fixture(scope="module")
+def three(cluster):
+    return Undisturbed3(cluster)
+
+
+def upgrade(m, request):
+    chain(m, "upgrade", NEW, "--yes")
+    m.well("control-1", "worker-1")
+    assert versions(m) == {f"v{NEW}"}
+    m.kubectl("delete", "configmap", "kept")
+    same(m.result(digests=False), request.getfixturevalue("undisturbed").names)
+    m.kubectl("create", "configmap", "kept")
+
+
+def add(m, request):
+    three = request.getfixturevalue("three")
+    chain(m, "scale", "control=3", "--yes")
+    m.well("control-1", "control-2", "control-3", "worker-1")
+    same(m.result(digests=False), three.names)
+    back = lambda: m.slipway("scale", "control=1", "--yes")
+    back()
+    each(m, three.adding, "scale", "control=3", "--yes", back=back)
+    m.well("control-1", "control-2", "control-3", "worker-1")
+    same(m.result(digests=False), three.names)
+    back()
+
+
+def remove(m, request):
+    three = request.getfixturevalue("three")
+    back = lambda: m.slipway("scale", "control=3", "--yes")
+    back()
+    chain(m, "scale", "control=1", "--yes")
+    m.well("control-1", "worker-1")
+    same(m.result(), three.one)
+    back()
+    each(m, three.removing, "scale", "control=1", "--yes", back=back)
+    m.well("control-1", "worker-1")
+    same(m.result(), three.one)
+
+
+def replace(m, request):
+    """The only one goes and another comes, in one edit: it joins, is promoted, and only then the old one leaves."""
+    file, first = m.dir / "cluster.yaml", m.result(digests=False)
+
+    def back():
+        words(file, "without: [1]", "without: [2]")
+        m.slipway("up", "--yes")
+        words(file, "without: [2]", "without: [1]")
+
+    words(file, "etcd], count: 1}", "etcd], count: 1, without: [1]}")
+    m.slipway("up", "--yes")
+    steps, second = m.changing(), m.result(digests=False)
+    back()
+    chain(m, "up", "--yes")
+    m.well("control-2", "worker-1")
+    same(m.result(digests=False), second)
+    back()
+    each(m, steps, "up", "--yes", back=back)
+    m.well("control-2", "worker-1")
+    same(m.result(digests=False), second)
+    back()
+    words(file, ", without: [1]}", "}")
+    m.well("control-1", "worker-1")
+    same(m.result(digests=False), first)
+
+
+def restore(m, request):
+    """The second worker came after the snapshot: what is put back does not know it, and it runs."""
+    snapshot, nodes = str(m.dir / "kept.db"), ("control-1", "worker-1", "worker-2")
+    m.slipway("etcd", "snapshot", "--to", snapshot)
+    m.slipway("scale", "worker=2", "--yes")
+    before = m.result()
+    m.kubectl("create", "configmap", "lost")
+    chain(m, "etcd", "restore", snapshot, "--yes")
+    steps = m.changing("checked")
+    m.well(*nodes)
+    same(m.result(), before)
+    each(m, steps, "etcd", "restore", snapshot, "--yes")
+    m.well(*nodes)
+    same(m.result(), before)
+    assert m.killed("end end", "etcd", "restore", snapshot, "--yes")  # the workers' kubelets have not started again, or not all
+    m.slipway("up")
+    m.well(*nodes)
+    same(m.result(), before)
+    m.slipway("scale", "worker=1", "--yes")
+
+
+def rotate_ca(m, request):
+    names = m.result(digests=False)
+    chain(m, "certs", "rotate-ca", "cluster", "etcd", "front-proxy", "--yes", phase=lambda: rotation(m))
+    m.well("control-1", "worker-1")
+    assert not rotation(m) and not (m.state / "next").exists()
+    same(m.result(digests=False), names)
+
+
+@pytest.mark.parametrize("what", [upgrade, add, remove, restore, rotate_ca, replace], ids=lambda f: f.__name__.replace("_", "-"))
 def test_killed_at_every_boundary(cluster, request, what):
-    m = cluster
-    m.kubectl("get", "configmap", "kept")
-    one, three = ("control-1", "worker-1"), ("control-1", "control-2", "control-3", "worker-1")
-    before, names = m.result(), m.result(digests=False)
-    if what == "upgrade":
-        chain(m, "upgrade", NEW, "--yes")
-        m.well(*one)
-        assert versions(m) == {f"v{NEW}"}
-        m.kubectl("delete", "configmap", "kept")
-        same(m.result(digests=False), request.getfixturevalue("undisturbed").names)
-        m.kubectl("create", "configmap", "kept")
-    elif what == "add":
-        m.one = before
-        chain(m, "scale", "control=3", "--yes")
-        m.well(*three)
-    elif what == "remove":
-        m.slipway("scale", "control=3", "--yes")  # there already after "add"
-        chain(m, "scale", "control=1", "--yes")
-        m.well(*one)
-        same(m.result(), m.one or m.result())
-    elif what == "rotate-ca":
-        chain(m, "certs", "rotate-ca", "cluster", "etcd", "front-proxy", "--yes", phase=lambda: rotation(m))
-        m.well(*one)
-        assert not rotation(m) and not (m.state / "next").exists()
-        same(m.result(digests=False), names)
-    else:
-        m.slipway("etcd", "snapshot", "--to", str(m.dir / "kept.db"))
-        m.kubectl("create", "configmap", "lost")
-        chain(m, "etcd", "restore", str(m.dir / "kept.db"))
-        m.well(*one)
-        same(m.result(), before)
-    m.kubectl("get", "configmap", "kept")
+    """In this order on one cluster; each also alone."""
+    cluster.kubectl("get", "configmap", "kept")
+    what(cluster, request)
+    cluster.kubectl("get", "configmap", "kept")

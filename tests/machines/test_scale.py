@@ -1,4 +1,4 @@
-"""Day two on one cluster: scale, remove-node, changes; members of etcd that come, are lost, are replaced and leave; runs that are killed in the middle.
+"""Day two on one cluster: scale, remove-node, changes; members of etcd that come, are lost, are replaced and leave; runs that are killed in the middle (at every boundary: test_kills.py).
 
 Each test goes on with the cluster as the one before left it."""
 import json
@@ -388,54 +388,3 @@ def test_a_budget_holds_a_drain(day):
     day.do("up", "--yes")
     day.well("control-4", "worker-2")
     assert "# one is enough" in day.file and "# Day two." in day.file
-
-
-# ---- killed at every step ----
-
-JOIN = ("machine", "connect", "check", "etcd join", "apply", "etcd promote", "healthy")
-LEAVE = ("drain", "etcd leave", "forget", "machine")
-REPLACE = ("machine", "etcd join", "apply", "etcd promote", "healthy", "drain", "etcd leave", "forget")
-
-
-@pytest.fixture
-def only(day):
-    """One control plane, by its number, and a worker or more: what these tests begin and end with, whatever ran before."""
-    if not (day.dir / "kubeconfig").exists():
-        day.up()
-    [name] = [n for n in day.nodes() if n in CONTROL]
-    return int(name.split("-")[1])
-
-
-def alone(day, number):
-    day.at = f"control-{number}"
-    assert day.members(day.at) == {day.at: False}
-    day.well(day.at, *(n for n in day.nodes() if n in WORKER))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("step", JOIN)
-def test_killed_while_joining(day, only, step):
-    day.kill_at("scale", "control=3", "--yes", node=None if step == "check" else f"control-{only + 1}", step=step)
-    day.do("up", "--yes")
-    assert day.members(f"control-{only}") == {f"control-{only + i}": False for i in range(3)}
-    day.do("scale", "control=1", "--yes")
-    alone(day, only)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("step", LEAVE)
-def test_killed_while_leaving(day, only, step):
-    day.do("scale", "control=3", "--yes")
-    day.kill_at("scale", "control=1", "--yes", node=f"control-{only + 2}", step=step)
-    day.do("up", "--yes")
-    alone(day, only)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("step", REPLACE)
-def test_killed_while_the_only_one_is_replaced(day, only, step):
-    day.write(re.sub(r"count: 1(, without: \[.*?\])?\}", f"count: 1, without: [{', '.join(str(i + 1) for i in range(only))}]}}", day.file))
-    leaving = step in ("drain", "etcd leave", "forget")
-    day.kill_at("up", "--yes", node=f"control-{only if leaving else only + 1}", step=step)
-    day.do("up", "--yes")
-    alone(day, only + 1)

@@ -28,5 +28,5 @@ def play(tool, tmp_path):
     """Plays a script with no terminal."""
     def run(script, *args):
         data = script if isinstance(script, bytes) else script.encode()
-        return Played(tmp_path, subprocess.run([tool, tmp_path, *args], input=data, capture_output=True, timeout=60))
+        return Played(tmp_path, subprocess.run([tool, tmp_path, *args], input=data, capture_output=True, timeout=900))
     return run

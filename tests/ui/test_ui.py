@@ -116,7 +116,7 @@ def test_report_renders(play, tmp_path, size, dark):
     subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
                     "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={size}",
                     f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--screenshot={shot}", f"file://{tmp_path}/report.html"],
-                   capture_output=True, timeout=120, check=True)
+                   capture_output=True, timeout=900, check=True)
     pixels = colours(shot)
     bad, page = ((0xf0, 0x68, 0x5c), (0x10, 0x16, 0x1d)) if dark else ((0xc5, 0x35, 0x2b), (0xf5, 0xf7, 0xf9))
     assert pixels.get(bad, 0) > 500, "the failed bar and the badge are red"

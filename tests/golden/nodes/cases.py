@@ -18,14 +18,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CASES = sorted(p.parent.name for p in HERE.glob("*/cluster.yaml"))
-OWN_SECRETS = {"offline": ["pass\"word$HOME"], "proxy-password": ["hunter2"], "hostile": ["p'a\"ss"]}
+OWN_SECRETS = {"external-etcd": ["AKIAEXAMPLE", "slash"], "offline": ["pass\"word$HOME"], "proxy-password": ["hunter2"], "hostile": ["p'a\"ss"]}
 
 RANDOM = {"prefix": False, "tokenID": False, "tokenSecret": True, "certificateKey": True, "encryptionKey": True, "vrrpPassword": True}  # of identity.json: is it secret?
 
 
 def run(*args, cwd=None, status=0):
     """Runs slipway; fails unless it ends with that status."""
-    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+    r = subprocess.run([SLIPWAY, *map(str, args)], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, timeout=900)
     assert r.returncode == status, f"slipway {' '.join(map(str, args))}: status {r.returncode}\n{r.stdout[-2000:].decode(errors='replace')}{r.stderr.decode(errors='replace')}"
     return r
 

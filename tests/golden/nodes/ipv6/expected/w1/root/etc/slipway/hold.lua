@@ -1,11 +1,26 @@
 -- While no API server is ready, a connection waits here instead of being refused. So what starts together with the API (kubelet, kube-proxy,
 -- flanneld, controller manager, scheduler) goes on the moment it answers, and not when a timer of its own, which grew while it was refused,
--- comes round again.
-core.register_action("hold", { "tcp-req" }, function(txn, servers)
-        for _ = 1, 160 do
+-- comes round again. At last it is told no, in words: who is only hung up on asks the same ten times again before it does anything else.
+--
+-- A kubelet that finds pods of before asks for its Node before it starts the pods that are files. The API server is one of those: "beside" one,
+-- a kubelet that has lived waits a second and no longer, or it would wait for what waits for it.
+local pods = io.open("/var/lib/kubelet/pods")
+local lived = pods ~= nil
+if pods then
+        pods:close()
+end
+
+core.register_action("hold", { "tcp-req" }, function(txn, servers, where)
+        for i = 1, 160 do
                 if txn.f:nbsrv(servers) > 0 then
+                        lived = true
                         return
+                end
+                if where == "beside" and lived and i > 20 then
+                        break
                 end
                 core.msleep(50)
         end
-end, 1)
+        txn.res:send("HTTP/1.0 503 no API server is ready\r\n\r\n")
+        txn:done()
+end, 2)
