@@ -101,6 +101,7 @@ struct agent {
         } before;
         bool reload;  /* systemd has to read unit files again */
         bool recheck; /* what was known of units may no longer be so */
+        bool pods_ended;
         int mode;
         size_t changed, failed;
 };

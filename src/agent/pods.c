@@ -21,7 +21,7 @@ static const char script[] =
         "-s $1/lease ] && "
         "kubectl replace --raw $lease -f $1/lease; rm -rf $1; }\n"
         "systemctl stop slipway-kubelet.timer 2>/dev/null\n"
-        "systemd-run -q --collect --unit=slipway-kubelet --on-active=120 systemctl start kubelet.service || exit 0\n"
+        "systemd-run -q --collect --unit=slipway-kubelet --on-active=60 systemctl start kubelet.service || exit 0\n"
         "systemctl stop kubelet.service || exit 1\n"
         "for u in containerd crio; do systemctl is-enabled -q $u.service 2>/dev/null && systemctl start $u.service; done\n"
         "for pod; do case $pod in kube-controller-manager) end $pod && give $(mktemp -d) & ;; kube-scheduler) end $pod & esac; done; wait\n"
@@ -47,10 +47,13 @@ static struct entry *unit_of(const struct agent *a, const char *name)
 
 static bool restarts(const struct entry *unit) { return unit && unit->restart; }
 
+/* It was down already: a run that was killed here left it so, perhaps with pods that still run. Where there were none yet, nothing has to end. */
+static bool left_down(const struct entry *kubelet) { return !kubelet->unit.active && access(MANIFESTS "kube-apiserver.yaml", F_OK) == 0; }
+
 /* An API server whose etcd is away can neither leave its Service nor end: it ends before etcd does, whether that is a unit or a pod. */
-static bool together(const struct agent *a)
+static bool together(const struct agent *a, const struct entry *kubelet)
 {
-        return restarts(unit_of(a, "kubelet.service")) || (changes(a, "kube-apiserver") && (restarts(unit_of(a, "etcd.service")) || changes(a, "etcd")));
+        return kubelet->restart || left_down(kubelet) || (changes(a, "kube-apiserver") && (restarts(unit_of(a, "etcd.service")) || changes(a, "etcd")));
 }
 
 static bool touches(const struct entry *e)
@@ -65,10 +68,10 @@ bool pods_change(struct agent *a, const struct entry *e, size_t n)
         bool any = false;
         for (size_t i = 0; i < n; i++)
                 any |= touches(&e[i]);
-        if (!any || a->mode != 0 || !agent_whole(a) || !kubelet || !kubelet->unit.active || !together(a))
+        if (!any || a->pods_ended || a->mode != 0 || !agent_whole(a) || !kubelet || !together(a, kubelet))
                 return false;
-        kubelet->restart = true;
-        kubelet->unit.active = false; /* once a run */
+        a->pods_ended = true;
+        kubelet->restart |= kubelet->unit.active; /* who is down is started anyway */
         return true;
 }
 

@@ -5,8 +5,8 @@
     tests/bench/upgrade.py [--only slipway|kubeadm]      prints only
 
 The programs and images of both versions lie on the machines before the clock starts, for both (`slipway upgrade --stage`). The script does what kubeadm's instructions for an upgrade say: on the
-control plane `kubeadm upgrade apply`, drain, the new kubelet and its restart, uncordon; then of each worker drain, `kubeadm upgrade node`, the new kubelet, uncordon. It
-waits for nothing longer than it must, makes no preflight check and takes no snapshot; slipway takes one. Workers go one by one in both. On the workers runs a
+control plane `kubeadm upgrade apply`, drain, the new kubelet and its restart, uncordon; then on each worker `kubeadm upgrade node`, drain, the new kubelet, uncordon. It
+waits for nothing longer than it must, leaves `kubeadm upgrade plan` out, and takes no snapshot; slipway takes one and verifies the cluster at its end. Workers go one by one in both. On the workers runs a
 Deployment of four pods with a budget that lets one go at a time, and everything that kubeadm and slipway themselves bring.
 
 Ended: every kubelet says the new version, is Ready and schedulable, and the Deployment is whole; seen by one probe for both.
@@ -136,8 +136,8 @@ def by_kubeadm(m):
     drain("control-1")
     kubelet("control-1")
     for node in m.worker:
-        drain(node)
         step("kubeadm upgrade node", node, "kubeadm upgrade node --ignore-preflight-errors=all >/dev/null")
+        drain(node)
         kubelet(node)
     times["its last command"] = time.monotonic() - begun
     ended(api)
