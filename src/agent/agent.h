@@ -101,6 +101,7 @@ struct agent {
         } before;
         bool reload;  /* systemd has to read unit files again */
         bool recheck; /* what was known of units may no longer be so */
+        bool pods_ended;
         int mode;
         size_t changed, failed;
 };
@@ -221,8 +222,8 @@ void apply_images(struct agent *a, struct entry *e, size_t n);
 void image_remove(struct agent *a, const char *name);
 void images_stage(struct agent *a);
 
-/* pods.c: some of these are static pods that change together with their kubelet; ends them, in order, before they do */
-bool pods_change(const struct agent *a, const struct entry *e, size_t n);
+/* pods.c: these are static pods, or their etcd, that change together with what they stand on; ends them, in order, before they do */
+bool pods_change(struct agent *a, const struct entry *e, size_t n);
 void pods_stop(struct agent *a);
 
 /* unit.c */

@@ -279,7 +279,7 @@ int spec_apply(struct agent *a, int mode, struct error *err)
 {
         a->mode = mode;
         a->changed = a->failed = 0;
-        a->reload = a->recheck = false;
+        a->reload = a->recheck = a->pods_ended = false;
         if (mode != 2 && !agent_own(a, err))
                 return -err->code;
         if (a->record.cluster && a->cluster && !streq(a->record.cluster, a->cluster)) {

@@ -32,26 +32,47 @@ static bool changes(const struct agent *a, const char *pod)
 {
         char *path CLEANUP(free_p) = xasprintf(MANIFESTS "%s.yaml", pod);
         for (size_t i = 0; i < a->count; i++)
-                if (a->entries[i].kind == SPEC_FILE && a->entries[i].state == STATE_CHANGED && !a->entries[i].over && streq(a->entries[i].path, path))
+                if (a->entries[i].kind == SPEC_FILE && a->entries[i].state == STATE_CHANGED && streq(a->entries[i].path, path))
                         return true;
         return false;
 }
 
-/* Or it is down: a run that was killed here left it so, perhaps with pods that still run. */
-static bool kubelet_restarts(const struct agent *a)
+static struct entry *unit_of(const struct agent *a, const char *name)
 {
         for (size_t i = 0; i < a->count; i++)
-                if (a->entries[i].kind == SPEC_UNIT && streq(a->entries[i].name, "kubelet.service"))
-                        return a->entries[i].restart || !a->entries[i].unit.active;
-        return false;
+                if (a->entries[i].kind == SPEC_UNIT && streq(a->entries[i].name, name))
+                        return &a->entries[i];
+        return NULL;
 }
 
-bool pods_change(const struct agent *a, const struct entry *e, size_t n)
+static bool restarts(const struct entry *unit) { return unit && unit->restart; }
+
+/* It was down already: a run that was killed here left it so, perhaps with pods that still run. Where there were none yet, nothing has to end. */
+static bool left_down(const struct entry *kubelet) { return !kubelet->unit.active && access(MANIFESTS "kube-apiserver.yaml", F_OK) == 0; }
+
+/* An API server whose etcd is away can neither leave its Service nor end: it ends before etcd does, whether that is a unit or a pod. */
+static bool together(const struct agent *a, const struct entry *kubelet)
 {
+        return kubelet->restart || left_down(kubelet) || (changes(a, "kube-apiserver") && (restarts(unit_of(a, "etcd.service")) || changes(a, "etcd")));
+}
+
+static bool touches(const struct entry *e)
+{
+        return e->kind == SPEC_UNIT ? e->restart && streq(e->name, "etcd.service")
+                                    : e->kind == SPEC_FILE && e->state == STATE_CHANGED && has_prefix(e->path, MANIFESTS);
+}
+
+bool pods_change(struct agent *a, const struct entry *e, size_t n)
+{
+        struct entry *kubelet = unit_of(a, "kubelet.service");
+        bool any = false;
         for (size_t i = 0; i < n; i++)
-                if (e[i].kind == SPEC_FILE && e[i].state == STATE_CHANGED && has_prefix(e[i].path, MANIFESTS))
-                        return a->mode == 0 && agent_whole(a) && kubelet_restarts(a);
-        return false;
+                any |= touches(&e[i]);
+        if (!any || a->pods_ended || a->mode != 0 || !agent_whole(a) || !kubelet || !together(a, kubelet))
+                return false;
+        a->pods_ended = true;
+        kubelet->restart |= kubelet->unit.active; /* who is down is started anyway */
+        return true;
 }
 
 void pods_stop(struct agent *a)

@@ -70,7 +70,7 @@ class Watched:
               + ", ".join(f"{k} {v:.1f} s" for k, v in gaps.items()))
         assert max(gaps["writes"], gaps["reads"]) <= LONGEST, (gaps, self.writer.troubles[-20:], self.reader.troubles[-20:])
         assert not {p: r for p, a in asks.items() if (r := asking.refused(a))}
-        assert max(gaps[p] for p in self.pods) <= 2 * LONGEST, gaps  # its way leads through the Service, whose ends are told a moment later
+        assert max((gaps[p] for p in self.pods), default=0) <= 2 * LONGEST, gaps  # its way leads through the Service, whose ends are told a moment later
         assert not self.reader.lost
         have = {i["metadata"]["name"] for i in json.loads(self.m.kubectl("-n", NAMESPACE, "get", "configmaps", "-o", "json"))["items"]}
         assert not {f"n{n}" for n in self.writer.acknowledged} - have

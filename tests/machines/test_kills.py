@@ -4,7 +4,7 @@ A chain: each run is killed one boundary further than the one before, on what th
 those that only exist after a kill. Then the cluster must be what an undisturbed run makes.
 
 KILLS=N: how many fresh clusters are killed at a boundary, and as many at a random moment. SEED=N: the same dice again. CHAIN_SECONDS=N: after this time a chain
-leaves boundaries out, so that it comes to its end on a slow computer too."""
+leaves boundaries out, so that it comes to its end on a slow computer too. NETWORKS=10.N and SLIPWAY_WORK=DIRECTORY: for a second run beside one."""
 import json
 import os
 import random
@@ -18,10 +18,11 @@ import pytest
 from harness import PATIENCE, SLIPWAY, Machines, until
 
 OLD, NEW = "1.35.4", "1.36.3"
+NETWORKS = os.environ.get("NETWORKS") or "10.131"
 KILLS, CHAIN_SECONDS, SEED = int(os.environ.get("KILLS") or 4), int(os.environ.get("CHAIN_SECONDS") or 600), int(os.environ.get("SEED") or time.time())
 SPEC = """\
   kubernetes: VERSION
-  provider: {local: {network: 10.131.NET.0/24}}
+  provider: {local: {network: NETWORK.0/24}}
   pools:
     - {name: control, roles: [control-plane, etcd], count: 1}
     - {name: worker, count: 1}
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="ma
 
 
 def spec(version, network):
-    return SPEC.replace("VERSION", version).replace("NET", str(network))
+    return SPEC.replace("VERSION", version).replace("NETWORK", f"{NETWORKS}.{network}")
 
 
 class Victim(Machines):
