@@ -5,9 +5,6 @@
 
 #define OUTPUT_MAX (1 << 12)
 
-const char register_script[] =
-        "date +%s && systemctl restart --no-block kubelet.service && { systemctl try-restart --no-block flanneld.service 2>/dev/null || :; }";
-
 static void on_restarted(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct step *s = arg;
@@ -25,5 +22,5 @@ void step_register(struct step *s)
 {
         struct member *m = s->arg;
         if (!member_cut(m, s))
-                link_run(m->link, (const char *const[]){ "sh", "-c", register_script, NULL }, NULL, OUTPUT_MAX, on_restarted, s);
+                link_run(m->link, (const char *const[]){ "sh", "-c", REGISTER_SCRIPT, NULL }, NULL, OUTPUT_MAX, on_restarted, s);
 }

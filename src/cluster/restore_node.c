@@ -218,5 +218,7 @@ static void kubelet_started(struct running *r, const char *out)
 void step_restore_kubelet(struct step *s)
 {
         step_deadline(s, PATIENCE, "slipway logs NODE kubelet says why");
-        script(s, "the kubelet could not be started again", register_script, NULL, kubelet_started);
+        /* kube-proxy, which lost the API for as long as all this took, would come back to it when its timer allows: a minute, with old rules until then */
+        script(s, "the kubelet could not be started again", REGISTER_SCRIPT " && { systemctl try-restart --no-block kube-proxy.service 2>/dev/null || :; }",
+                NULL, kubelet_started);
 }

@@ -10,8 +10,9 @@ void step_cordon(struct step *s); /* no new pods, then none: kept when the API i
 void step_leave_address(struct step *s);
 /* The kubelet and the fabric say who they are only when they start: they start again. */
 void step_register(struct step *s);
-extern const char register_script[]; /* the same, for who has another way to run it; prints the seconds since 1970 */
-void step_healthy(struct step *s);   /* what was restarted runs again, as it is wanted now */
+/* The same, for who has another way to run it; prints the seconds since 1970. */
+#define REGISTER_SCRIPT "date +%s && systemctl restart --no-block kubelet.service && { systemctl try-restart --no-block flanneld.service 2>/dev/null || :; }"
+void step_healthy(struct step *s); /* what was restarted runs again, as it is wanted now */
 void step_uncordon(struct step *s);
 void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
 void step_etcd_promote(struct step *s);
