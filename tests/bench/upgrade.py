@@ -117,8 +117,9 @@ def by_kubeadm(m):
     times, begun = {}, time.monotonic()
 
     def step(name, node, script):
+        """Again when it fails: an upgraded kubelet starts its static pods anew some seconds later, and the only API server is away meanwhile."""
         at = time.monotonic()
-        m.run(node, script)
+        m.run(node, f"for i in $(seq {base.LIMIT}); do {script} && exit 0; sleep 0.5; done; exit 1")
         times[name] = times.get(name, 0) + time.monotonic() - at
 
     def drain(node):
@@ -127,7 +128,7 @@ def by_kubeadm(m):
     def kubelet(node):
         step("kubelet and uncordon", node, KUBELET)
         script = (f"until [ \"$({KUBECTL} get node {node} -o 'jsonpath={{.status.nodeInfo.kubeletVersion}} {{.status.conditions[?(@.type==\"Ready\")].status}}')\" = 'v{NEW} True' ]; "
-                  f"do sleep 0.2; done; {KUBECTL} uncordon {node} >/dev/null")
+                  f"do sleep 0.2; done && {KUBECTL} uncordon {node} >/dev/null")
         step("kubelet and uncordon", "control-1", script)
 
     m.each(PROGRAMS)
