@@ -5,13 +5,13 @@
     tests/run.py soak           (all of SOAK, and what it needs)
 
 A stage is one row of STAGES or SOAK. Each lane takes the first row that has all it needs, so that long stages stand first and short
-ones fill up. Two lanes are for real clusters, which wait for something most of the time; what only computes (QUIET) goes on beside
-them in a third, with what they leave of the processors, and in the other two when no cluster is left. The slow builds of the
-upstream programs (UPSTREAM) go on in the background from the start. A line a stage, when it has ended; the last line is `N passed,
-N failed`.
+ones fill up. Two lanes are for real clusters, which wait for something much of the time. In a third, what only computes (QUIET) goes
+on beside them, with what they leave of the processors, and then the rooms on their own (ROOMS). The slow builds of the upstream
+programs (UPSTREAM) go on in the background from the start. A line a stage, when it has ended; the last line is `N passed, N failed`.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -27,7 +27,8 @@ CHECKS = "-fno-sanitize-recover=all"  # undefined behaviour is a failure, not a 
 LANE = threading.local()  # of the thread: quiet, when it gives way to the others
 
 ENV = dict(os.environ, PATH=f"{os.environ['PATH']}:{VENV}", LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0",
-           UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", PYTHONDONTWRITEBYTECODE="1")
+           UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", PYTHONDONTWRITEBYTECODE="1",
+           CCACHE_DIR=str(CACHE / "ccache"), CCACHE_MAXSIZE="1G", CCACHE_NOHASHDIR="1")  # wherever the checkout is
 
 
 def run(cmd, log, env=None):
@@ -82,7 +83,7 @@ def unit(log):
 
 
 def sanitizers(log):
-    passed, failed = meson_tests("build-asan", log, "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", "-Dwerror=true")
+    passed, failed = meson_tests("build-asan", log, "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", "-Dwerror=true")
     p, f = pytest(log, "tests/golden", env={"SLIPWAY": str(ROOT / "build-asan" / "slipway")})
     return passed + p, failed + f
 
@@ -90,8 +91,8 @@ def sanitizers(log):
 def fuzz(log):
     """Each harness, a fixed count from a fixed seed, on top of the saved corpus."""
     harnesses = [f"tests/fuzz/{p.stem}" for p in sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))]
-    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}", env={"CC": "clang"},
-             targets=harnesses):  # and not the rooms that no harness reaches
+    if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}",
+             env={"CC": "ccache clang" if shutil.which("ccache") else "clang"}, targets=harnesses):  # and not the rooms that no harness reaches
         return 0, 1
     passed = failed = 0
     runs = os.environ.get("FUZZ_RUNS", "10000")
@@ -184,7 +185,14 @@ SOAK = {
 }
 ALL = STAGES | SOAK
 QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz"}  # no time is measured in these
-LANES = [False, False, True]  # is it for QUIET alone?
+ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui"}
+# The kinds of stage that each lane takes, and which it likes best.
+LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
+
+
+def kind(name):
+    return "quiet" if name in QUIET else "room" if name in ROOMS else "cluster"
+
 
 # Programs to test with, one build after the other; stages name those they wait for.
 UPSTREAM = {
@@ -215,12 +223,12 @@ class Run:
                     self.broken.add(name)
                 self.changed.notify_all()
 
-    def take(self, quiet):
+    def take(self, kinds):
         """The next stage that can run, or None when none is left for this lane."""
         with self.changed:
-            while mine := [n for n in self.left if n in QUIET or not quiet]:
+            while mine := [n for n in self.left if kind(n) in kinds]:
                 waits = {*self.left, *self.busy, *self.building}
-                for name in sorted(mine, key=lambda n: n in QUIET):
+                for name in sorted(mine, key=lambda n: kinds.index(kind(n))):
                     if not waits.intersection(ALL[name][1]):
                         self.left.remove(name)
                         self.busy.add(name)
@@ -247,14 +255,14 @@ class Run:
             self.busy.remove(name)
             self.changed.notify_all()
 
-    def lane(self, quiet):
-        while name := self.take(quiet):
+    def lane(self, kinds):
+        while name := self.take(kinds):
             LANE.quiet = name in QUIET
             self.stage(name)
 
     def all(self):
         threading.Thread(target=self.build_upstream, daemon=True).start()
-        lanes = [threading.Thread(target=self.lane, args=[quiet]) for quiet in LANES]
+        lanes = [threading.Thread(target=self.lane, args=[kinds]) for kinds in LANES]
         for t in lanes:
             t.start()
         for t in lanes:

@@ -16,7 +16,7 @@ static const char script[] =
         "PATH=$PATH:/usr/local/bin:/opt/bin; command -v crictl >/dev/null || exit 0\n"
         "lease=/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager\n"
         "kubectl() { command kubectl --kubeconfig /etc/kubernetes/controller-manager.conf --request-timeout=5s \"$@\"; }\n"
-        "end() { ids=$(crictl -t 20s ps -q --name \"^$1\\$\") && [ -n \"$ids\" ] && crictl -t 20s stop -t 30 $ids; }\n"
+        "end() { ids=$(crictl -t 20s ps -q --name \"^$1\\$\") && [ -n \"$ids\" ] && crictl -t 20s stop -t 15 $ids; }\n"
         "give() { kubectl get --raw $lease | sed \"s/\\\"holderIdentity\\\":\\\"$(uname -n)_[^\\\"]*\\\"/\\\"holderIdentity\\\":\\\"\\\"/;t;d\" >$1/lease && [ "
         "-s $1/lease ] && "
         "kubectl replace --raw $lease -f $1/lease; rm -rf $1; }\n"

@@ -140,6 +140,7 @@ static const struct pair apiserver_flags[] = {
         { "requestheader-username-headers", "X-Remote-User" },
         { "service-account-key-file", PKI "sa.pub" },
         { "service-account-signing-key-file", PKI "sa.key" },
+        { "shutdown-watch-termination-grace-period", "5s" }, /* without it one that ends waits for its watches, which do not end, until it is killed */
         { "tls-cert-file", PKI "apiserver.crt" },
         { "tls-private-key-file", PKI "apiserver.key" },
 };
@@ -251,7 +252,6 @@ json_t *control_apiserver(const struct context *x)
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
         if (c->api.vip || c->api.load_balancer) /* who is about to stop says so, and answers until the address and the balancers have left it */
                 flag_add(&f, "shutdown-delay-duration", "5s");
-        flag_add(&f, "shutdown-send-retry-after", "true"); /* else it waits a minute for watches, which have no end */
         if (x->with & WITH_ENCRYPTION)
                 flag_add(&f, "encryption-provider-config", "/etc/kubernetes/encryption/config.yaml");
         admission_flags(x, &f);

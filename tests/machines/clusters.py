@@ -64,7 +64,7 @@ class Cluster:
 
     def on(self, address, command, stdin=None):
         """Runs a command on a machine; bytes in, bytes out."""
-        ssh = ["ssh", "-i", self.state / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={self.state / 'known_hosts'}", "-o", "BatchMode=yes"]
+        ssh = ["ssh", "-i", self.state / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={self.state / 'known_hosts'}", "-o", "BatchMode=yes", "-o", "KexAlgorithms=curve25519-sha256"]
         return subprocess.run([*ssh, f"root@{address}", command], stdin=stdin or subprocess.DEVNULL, capture_output=True)
 
     def ready(self, node):

@@ -179,6 +179,16 @@ def test_a_worker_more_touches_nobody_else(day):
     day.well("control-1", "worker-1", "worker-2")
 
 
+def test_a_node_that_was_deleted_comes_back(day):
+    """Its kubelet runs on and does not notice; its range of pod addresses is another afterwards, and the verification sees that pods work there."""
+    day.kubectl("delete", "node", "worker-2")
+    events, _ = day.do("up")
+    assert actions(events) == {"control-1": "keep", "worker-1": "keep", "worker-2": "change"}
+    assert "the API does not know it: it registers again" in plan_of(events)["worker-2"]["disrupts"]
+    day.well("control-1", "worker-1", "worker-2")
+    assert "nothing to do" in day.slipway("plan").stdout
+
+
 def at_terminal(day, answer, *args):
     """Runs it at a terminal, says that when it asks, and gives back its status and all that was shown."""
     pid, fd = pty.fork()

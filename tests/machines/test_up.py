@@ -42,7 +42,7 @@ def kubectl(*args):
 
 def on_worker(command):
     ssh = WORK / ".slipway" / "up"
-    subprocess.run(["ssh", "-i", ssh / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={ssh / 'known_hosts'}", "-o", "BatchMode=yes", f"root@{WORKER}", command],
+    subprocess.run(["ssh", "-i", ssh / "ssh" / "id_ed25519", "-o", f"UserKnownHostsFile={ssh / 'known_hosts'}", "-o", "BatchMode=yes", "-o", "KexAlgorithms=curve25519-sha256", f"root@{WORKER}", command],
                    check=True, capture_output=True, text=True)
 
 

@@ -67,7 +67,7 @@ class Tool:
     def ssh(self, node, *command, timeout=30, check=True):
         """Only what the provider promised: its key, and its known_hosts with strict checking."""
         argv = ["ssh", "-F", "none", "-i", str(self.state / "ssh/id_ed25519"), "-o", f'UserKnownHostsFile="{self.state}/known_hosts"', "-o", "GlobalKnownHostsFile=none",
-                "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=5", f"root@{NODES[node]}", *command]
+                "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes", "-o", "KexAlgorithms=curve25519-sha256", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=5", f"root@{NODES[node]}", *command]
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
         assert not check or p.returncode == 0, p.stderr
         return p.stdout.strip() if check else p
