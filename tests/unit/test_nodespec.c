@@ -315,6 +315,7 @@ static void test_secrets(void **state)
         fixture_init(&f, ha_yaml);
         f.cluster->registry = (struct registry){ .mirror = "r.example.net", .username = "u", .password = "SECRETpw" };
         f.cluster->proxy.http = "http://u:SECRETproxy@p:1";
+        f.cluster->etcd.snapshots.copy_key = "ID:SECRETkey";
         fixture_render(&f, "c1", &s);
         for (size_t i = 0; i < s.count; i++) {
                 const struct spec_entry *e = &s.entries[i];
@@ -327,6 +328,7 @@ static void test_secrets(void **state)
         }
         assert_int_equal(nodespec_find(&s, SPEC_FILE, "/etc/containerd/certs.d/_default/hosts.toml")->class, CLASS_SECRET);
         assert_int_equal(nodespec_find(&s, SPEC_FILE, MANIFESTS "kube-apiserver.yaml")->class, CLASS_SECRET);
+        assert_int_equal(nodespec_find(&s, SPEC_FILE, "/etc/slipway/s3.curl")->class, CLASS_SECRET);
         nodespec_json(&s, &json);
         json_error_t e;
         json_t *j = json_loads(str_text(&json), JSON_REJECT_DUPLICATES, &e);

@@ -2,7 +2,7 @@
 # etcd-snapshot: takes a snapshot of this member's store, checks it, keeps the newest $KEEP, and, where this member leads, copies it to $COPY_TO.
 # Every member keeps its own, so that those that are left after a loss have them; only the leader copies. Its settings come from etcd-snapshot.env.
 # COPY_TO is a directory of this host, or s3://BUCKET/PREFIX[?endpoint=https://HOST:PORT&region=REGION] with the key in /etc/slipway/s3.curl,
-# readable by root alone: one line, user = "ID:SECRET".
+# readable by root alone: one line, user = "KEY:PASSWORD".
 set -eu
 umask 077
 LC_ALL=C
