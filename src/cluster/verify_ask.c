@@ -134,27 +134,28 @@ static bool interrupted(struct probe *p, int status, const char *errors)
         return false;
 }
 
-/* All but names answers. Where a control-plane node just went, the next controller manager may not lead yet: until it does, nobody makes the pods of CoreDNS anew
- * that went with the node, and nobody takes their addresses out of the service. */
-static bool names_may_come(const struct probe *p, const char *out)
+/* All answers but names and the API's own Service. Where a control-plane node just went, the next controller manager may not lead yet: until it does, nobody makes
+ * the pods of CoreDNS anew that went with the node, and nobody takes their addresses out of the service. And an API server that went without a word stays in the API's
+ * Service until its Lease ends, a quarter of a minute later. */
+static bool may_come(const struct probe *p, const char *out)
 {
         char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
-        bool name = false;
+        bool any = false;
         size_t i = 0;
         for (char *line; i < p->count && (line = strsep(&rest, "\n")); i++) {
                 if (!has_prefix(line, "failed "))
                         continue;
-                if (p->targets[i].kind != TO_NAME && p->targets[i].kind != TO_API) /* which is asked for by its name */
+                if (p->targets[i].kind != TO_NAME && p->targets[i].kind != TO_API)
                         return false;
-                name |= p->targets[i].kind == TO_NAME;
+                any = true;
         }
-        return name && verify_now() < p->verify->deadline;
+        return any && verify_now() < p->verify->deadline;
 }
 
 static void on_asked(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct probe *p = arg;
-        if (names_may_come(p, out)) {
+        if (may_come(p, out)) {
                 run_exec(p);
                 return;
         }
