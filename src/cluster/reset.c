@@ -214,6 +214,7 @@ struct step *reset_member(struct member *m, struct step *after)
                 bool wanted;
         } parts[] = {
                 { "drain", step_drain_member, !(m->leaving & RESET_ALL) },
+                { "API leave", step_api_leave, !(m->leaving & (RESET_ALL | RESET_HOST_DEAD)) && m->node->pool->roles & ROLE_CONTROL_PLANE },
                 { "etcd leave", step_etcd_leave, !(m->leaving & RESET_ALL) && m->node->pool->roles & ROLE_ETCD },
                 { "delete Node", step_delete_node, !(m->leaving & RESET_ALL) },
                 { "reset", step_reset_host, !(m->leaving & RESET_HOST_DEAD) },

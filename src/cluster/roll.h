@@ -16,6 +16,7 @@ void step_healthy(struct step *s); /* what was restarted runs again, as it is wa
 void step_uncordon(struct step *s);
 void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
 void step_etcd_promote(struct step *s);
+void step_api_leave(struct step *s); /* in order, so that nobody is sent to it any more */
 void step_etcd_leave(struct step *s);
 
 /* Cordons the member's node (m->object) and moves its pods away; ends the step. One that they will not leave is uncordoned again. */

@@ -1,0 +1,31 @@
+/* A control-plane node that leaves and can be asked: its API server ends in order, while its etcd is still a member, and takes itself out of the API's Service. One that
+ * goes with its machine stays there until its Lease ends, and for a quarter of a minute pods are sent to nobody. */
+#include "cluster/roll.h"
+
+#define OUTPUT_MAX    (1 << 12)
+#define LEAVE_SECONDS "30" /* of them up to five for those who still come */
+
+static void on_left(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct step *s = arg;
+        if (status != 0 || !out || !has_prefix(out, "left")) { /* it goes all the same, and its Lease ends by itself */
+                step_kept(s);
+                return;
+        }
+        step_changed(s, "stopped the API server");
+        step_done(s, NULL);
+}
+
+/* The kubelet first, or it would start it again. Whoever keeps the node after all has both started by up. */
+void step_api_leave(struct step *s)
+{
+        struct member *m = s->arg;
+        static const char script[] =
+                "PATH=$PATH:/usr/local/bin:/opt/bin; systemctl stop kubelet.service; ids=$(crictl -t 20s ps -q --name '^kube-apiserver$') && "
+                "[ -n \"$ids\" ] && crictl -t 20s stop -t " LEAVE_SECONDS " $ids >/dev/null && echo left";
+        if (!m->link || !m->site->live) {
+                step_kept(s);
+                return;
+        }
+        link_run(m->link, (const char *const[]){ "sh", "-c", script, NULL }, NULL, OUTPUT_MAX, on_left, s);
+}
