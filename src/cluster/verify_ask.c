@@ -125,7 +125,7 @@ static void over(struct verify *v)
 static bool interrupted(struct probe *p, int status, const char *errors)
 {
         static const char *const signs[] = { "connection reset by peer", "connection refused", "unexpected EOF", "client connection lost",
-                "connection timed out", "TLS handshake timeout" };
+                "connection timed out", "i/o timeout", "TLS handshake timeout" };
         if (status <= 0 || !errors || strstr(errors, "dialing backend")) /* that is the way from the API server to the node */
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
