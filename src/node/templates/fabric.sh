@@ -22,10 +22,9 @@ wait)
 	;;
 ready)
 	# A Node that was made anew has another range, and a bridge with an address of the old one takes no pod.
-	FLANNEL_SUBNET=''
-	[ ! -e /run/flannel/subnet.env ] || . /run/flannel/subnet.env
+	subnet=$(sed -n 's/^FLANNEL_SUBNET=//p' /run/flannel/subnet.env 2>/dev/null)
 	has=$(ip -o -4 address show dev cni0 2>/dev/null)
-	[ -z "$has" ] || [ -z "$FLANNEL_SUBNET" ] || [[ $has == *" $FLANNEL_SUBNET "* ]] || ip link delete cni0
+	[ -z "$has" ] || [ -z "$subnet" ] || [[ $has == *" $subnet "* ]] || ip link delete cni0
 	cp /etc/kube-flannel/cni-conf.json "$conf.new" && mv "$conf.new" "$conf"
 	;;
 *) echo "usage: fabric wait | fabric ready" >&2; exit 2 ;;
