@@ -220,7 +220,8 @@ static bool wanted_digest(const struct member *m, const char *pod, char out[17])
         return at != NULL;
 }
 
-/* An API server's own word that it is ready is newer than its pod's, which the kubelet's start-up probe holds back for ten seconds and more. */
+/* By the kubelet's word: what the API has of static pods comes seconds later. And an API server's own word that it is ready is newer than its pod's, which the
+ * kubelet's start-up probe holds back. */
 static bool pod_is_new(const struct member *m, const json_t *pods, const char *name)
 {
         char *full CLEANUP(free_p) = xasprintf("%s-%s", name, m->node->name), digest[17];
@@ -243,7 +244,7 @@ static void on_control(const struct kube_reply *reply, void *arg)
         const json_t *pods = json_object_get(reply->body, "items");
         for (size_t i = 0; i < ARRAY_SIZE(control_pods); i++)
                 if (reply->error || !pod_is_new(m, pods, control_pods[i])) {
-                        again(m, reply->error ? "the API" : control_pods[i]);
+                        again(m, reply->error ? "its kubelet" : control_pods[i]);
                         return;
                 }
         look_node(m);
@@ -252,8 +253,7 @@ static void on_control(const struct kube_reply *reply, void *arg)
 static void on_own_api(const struct kube_reply *reply, void *arg)
 {
         struct member *m = arg;
-        char *path CLEANUP(free_p) =
-                xasprintf("/api/v1/namespaces/kube-system/pods?labelSelector=tier%%3Dcontrol-plane&fieldSelector=spec.nodeName%%3D%s", m->node->name);
+        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s/proxy/pods", m->node->name);
         if (reply->status == 200)
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_control, m);
         else

@@ -1,4 +1,5 @@
 """High availability: three control planes, two workers, one virtual address; one control plane after the other is taken away."""
+import contextlib
 import json
 import os
 import socket
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from clients import NAMESPACE, Api, Reader, Writer
-from harness import Machines, until
+from harness import ASK_EVERY, Machines, until
 
 NETWORK = "10.123.0"
 VIP = f"{NETWORK}.5"
@@ -63,16 +64,30 @@ class Tunnel:
 def clients(cluster):
     """A writer through the virtual address and a reader through a worker's balancer, from the first test to the last."""
     tunnel = Tunnel(cluster, "worker-1")
-    writer = Writer(Api(cluster.dir / "kubeconfig"))
+    writer = Writer(Api(cluster.dir / "kubeconfig"), pause=0.3)
     assert writer.api.host == VIP
-    reader = Reader(Api(cluster.dir / "kubeconfig", "127.0.0.1", tunnel.port), writer)
+    reader = Reader(Api(cluster.dir / "kubeconfig", "127.0.0.1", tunnel.port), writer, pause=0.3)
     for c in (writer, reader):
         c.start()
-    until("both work", lambda: len(writer.ok) > 20 and len(reader.ok) > 20)
+    with busy([writer, reader]):
+        until("both work", lambda: len(writer.ok) > 20 and len(reader.ok) > 20)
     yield writer, reader
     for c in (writer, reader):
         c.stop()
     tunnel.close()
+
+
+@contextlib.contextmanager
+def busy(clients):
+    """Many requests while something is taken away; between two tests, and while all comes back, a few a second are enough."""
+    before = [c.pause for c in clients]
+    for c in clients:
+        c.pause = 0.02
+    try:
+        yield
+    finally:
+        for c, pause in zip(clients, before):
+            c.pause = pause
 
 
 def numbers(m):
@@ -86,7 +101,7 @@ def rejoined(m, node):
         status, answer = m.status()
         return status == 0 and [e["healthy"] for e in answer["etcd"]] == [True] * 3 and sum(e["leader"] for e in answer["etcd"]) == 1
 
-    until("all is well again", well)
+    until("all is well again", well, every=ASK_EVERY)
     until(f"the API answers on {node}", lambda: "ok" == m.on(node, "curl -sk --max-time 10 https://127.0.0.1:6443/readyz", check=False).stdout)
     assert len(holders(m)) == 1, "one holds the virtual address, and only one"
 
@@ -105,10 +120,11 @@ def test_up_is_well(cluster):
 def test_the_holder_loses_power(cluster, clients):
     writer, reader = clients
     [holder] = holders(cluster)
-    killed = time.monotonic()
-    cluster.power("kill", holder)
-    off = time.monotonic()
-    until("writes and reads go on", lambda: writer.ok[-1] > off + 5 and reader.ok[-1] > off + 5)
+    with busy(clients):
+        killed = time.monotonic()
+        cluster.power("kill", holder)
+        off = time.monotonic()
+        until("writes and reads go on", lambda: writer.ok[-1] > off + 5 and reader.ok[-1] > off + 5)
     print(f"{holder} off within {off - killed:.1f} s; longest gaps: writes {writer.gap(killed):.1f} s, reads {reader.gap(killed):.1f} s")
     assert writer.gap(killed) < 10, writer.troubles[-20:]
     assert reader.gap(killed) < 10, reader.troubles[-20:]
@@ -129,10 +145,11 @@ def test_a_control_plane_is_cut_off(cluster, clients):
     """Long enough that the controller manager would call a silent worker NotReady: it calls the one that is cut off so."""
     writer, reader = clients
     [holder] = holders(cluster)
-    cluster.cable(holder, "down")
-    cut = time.monotonic()
     try:
-        until("writes and reads go on", lambda: writer.ok[-1] > cut + 12 and reader.ok[-1] > cut + 12)
+        with busy(clients):
+            cluster.cable(holder, "down")
+            cut = time.monotonic()
+            until("writes and reads go on", lambda: writer.ok[-1] > cut + 12 and reader.ok[-1] > cut + 12)
         print(f"{holder} cut off; longest gaps: writes {writer.gap(cut):.1f} s, reads {reader.gap(cut):.1f} s")
         status, answer = cluster.status()
         problems = "\n".join(answer["problems"])
@@ -146,7 +163,7 @@ def test_a_control_plane_is_cut_off(cluster, clients):
             seen.append(cluster.ready())
             return not seen[-1][holder]
 
-        until(f"{holder} is NotReady", only_it)
+        until(f"{holder} is NotReady", only_it, every=ASK_EVERY)
         assert all(ready for s in seen for n, ready in s.items() if n != holder), seen
         assert f"node {holder}: not Ready: " in cluster.problems()
         assert writer.gap(cut) < 10, writer.troubles[-20:]

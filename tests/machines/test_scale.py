@@ -108,9 +108,12 @@ class Day(Cluster):
         nodes = self.nodes()
         assert set(nodes) == set(names)
         assert not any(n["spec"].get("unschedulable") for n in nodes.values()), "no node stays cordoned"
-        for n in names:
-            until(f"{n} is Ready", lambda: self.ready(n))
+        until("all are Ready", lambda: all_ready(nodes) or all_ready(self.nodes()))
         assert set(p.name for p in (self.state / "machines").iterdir() if p.is_dir()) == set(names)
+
+
+def all_ready(nodes):
+    return all(any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"].get("conditions", [])) for n in nodes.values())
 
 
 def plan_of(events):
