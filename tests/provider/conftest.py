@@ -112,7 +112,7 @@ def computer(tool):
     links = sorted(n for n in os.listdir("/sys/class/net") if not foreign(n))
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return {
-        "mounts": sorted(m for m in mounts if not m.startswith("/run/netns")),
+        "mounts": sorted(m for m in mounts if not m.startswith("/run/netns") and (m.startswith(str(tool.dir)) or "/slipway-test-" not in m)),
         "links": links,
         "addresses": sorted(a["ifname"] + " " + i["local"] for a in json.loads(subprocess.check_output(["ip", "-j", "address"])) if a["ifname"] in links
                             for i in a.get("addr_info", [])),
