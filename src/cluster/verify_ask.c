@@ -9,8 +9,7 @@
 #define AGAIN       3 /* times that one probe is asked anew */
 #define OUTPUT_MAX  (64 << 10)
 
-/* kubectl must not leave its cache in the home of root. */
-#define KUBECTL_OPTIONS "--kubeconfig=/etc/kubernetes/admin.conf", "--cache-dir=/var/lib/slipway/kubectl", "-n", VERIFY_NAMESPACE
+#define WORDS 24 /* of a command, before what is asked */
 
 static void next(struct verify *v);
 static void run_exec(struct probe *p);
@@ -20,6 +19,20 @@ static const char *kubectl_of(const struct member *m)
 {
         const struct spec_entry *e = m->rendered ? nodespec_find(&m->spec, SPEC_ARTIFACT, "kubectl") : NULL;
         return e && e->path ? e->path : "kubectl";
+}
+
+/* How kubectl is called, into argv; returns how many words. It must not leave its cache in the home of root, and goes by the node's own balancer: a virtual address that
+ * moves under way leaves it waiting for minutes. */
+static size_t kubectl_words(const struct verify *v, const char **argv)
+{
+        const struct api *api = &v->site->cluster->api;
+        const char *const words[] = { kubectl_of(v->from), "--kubeconfig=/etc/kubernetes/admin.conf", "--cache-dir=/var/lib/slipway/kubectl", "-n",
+                VERIFY_NAMESPACE };
+        memcpy(argv, words, sizeof(words));
+        size_t n = ARRAY_SIZE(words);
+        if (api->local_balancer)
+                argv[n++] = arena_printf(v->site->arena, "--server=https://127.0.0.1:%ld", api->local_port);
+        return n;
 }
 
 static const char *name_of(const struct probe *p) { return p->member->node->name; }
@@ -194,17 +207,20 @@ static void run_exec(struct probe *p)
         struct member *m = p->verify->from;
         if (!p->urls)
                 targets_make(p);
-        const char **argv = arena_array(p->verify->site->arena, const char *, p->count + 16);
-        const char *const words[] = { kubectl_of(m), KUBECTL_OPTIONS, "--request-timeout=60s", "exec", p->pod, "--", "/probe", "ask", "-t", ASK_SECONDS };
-        memcpy(argv, words, sizeof(words));
-        memcpy(argv + ARRAY_SIZE(words), p->urls, p->count * sizeof(*argv));
+        const char **argv = arena_array(p->verify->site->arena, const char *, p->count + WORDS);
+        const char *const words[] = { "--request-timeout=60s", "exec", p->pod, "--", "/probe", "ask", "-t", ASK_SECONDS };
+        size_t n = kubectl_words(p->verify, argv);
+        memcpy(argv + n, words, sizeof(words));
+        memcpy(argv + n + ARRAY_SIZE(words), p->urls, p->count * sizeof(*argv));
         link_run(m->link, argv, NULL, OUTPUT_MAX, on_asked, p);
 }
 
 static void run_logs(struct probe *p)
 {
         struct member *m = p->verify->from;
-        const char *const argv[] = { kubectl_of(m), KUBECTL_OPTIONS, "--request-timeout=30s", "logs", "--tail=100", p->pod, NULL };
+        const char *argv[WORDS] = { NULL };
+        const char *const words[] = { "--request-timeout=30s", "logs", "--tail=100", p->pod };
+        memcpy(argv + kubectl_words(p->verify, argv), words, sizeof(words));
         link_run(m->link, argv, NULL, OUTPUT_MAX, on_logs, p);
 }
 
