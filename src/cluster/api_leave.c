@@ -1,5 +1,6 @@
 /* A control-plane node that leaves and can be asked: its API server ends in order, while its etcd is still a member, and takes itself out of the API's Service. One that
  * goes with its machine stays there until its Lease ends, and for a quarter of a minute pods are sent to nobody. */
+#include "cluster/etcd.h"
 #include "cluster/roll.h"
 
 #define OUTPUT_MAX    (1 << 12)
@@ -8,11 +9,16 @@
 static void on_left(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct step *s = arg;
-        if (status != 0 || !out || !has_prefix(out, "left")) { /* it goes all the same, and its Lease ends by itself */
+        char *line CLEANUP(free_p) = etcd_last_line(errors ? errors : "");
+        if (status == 0 && !(out && has_prefix(out, "left"))) { /* there is none */
                 step_kept(s);
                 return;
         }
-        step_changed(s, "stopped the API server");
+        if (status == 0)
+                step_changed(s, "stopped the API server");
+        else /* the node goes all the same, and the Lease ends by itself */
+                step_changed(s, "its API server did not stop (%.200s): pods may be sent to it for a quarter of a minute more",
+                        *line ? line : "the connection was cut");
         step_done(s, NULL);
 }
 
@@ -21,8 +27,8 @@ void step_api_leave(struct step *s)
 {
         struct member *m = s->arg;
         static const char script[] =
-                "PATH=$PATH:/usr/local/bin:/opt/bin; systemctl stop kubelet.service; ids=$(crictl -t 20s ps -q --name '^kube-apiserver$') && "
-                "[ -n \"$ids\" ] && crictl -t 20s stop -t " LEAVE_SECONDS " $ids >/dev/null && echo left";
+                "PATH=$PATH:/usr/local/bin:/opt/bin; systemctl stop kubelet.service; ids=$(crictl -t 20s ps -q --name '^kube-apiserver$') || exit 1; "
+                "[ -z \"$ids\" ] || { crictl -t 20s stop -t " LEAVE_SECONDS " $ids >/dev/null && echo left; }";
         if (!m->link || !m->site->live) {
                 step_kept(s);
                 return;

@@ -196,7 +196,7 @@ static void apply_steps(struct site *s, struct step *prepare, struct step *check
 static struct step *remove_steps(struct site *s, struct member *m, struct step *after)
 {
         struct step *cordon = run_step(&s->run, "drain", m->node->name, step_cordon, m);
-        struct step *silent = m->answers && is_control(m) ? run_step(&s->run, "API leave", m->node->name, step_api_leave, m) : cordon;
+        struct step *api = m->answers && is_control(m) ? run_step(&s->run, "API leave", m->node->name, step_api_leave, m) : NULL;
         struct step *leave = run_step(&s->run, "etcd leave", m->node->name, step_etcd_leave, m);
         struct step *forget = run_step(&s->run, "forget", m->node->name, step_delete_node, m);
         bool hosts = !s->ops->makes_machines; /* which stay, without Kubernetes, where they still answer */
@@ -208,9 +208,9 @@ static struct step *remove_steps(struct site *s, struct member *m, struct step *
         step_after(cordon, after);
         for (size_t i = 0; m->answers && is_control(m) && i < s->count; i++)
                 step_after(cordon, s->members[i].apply);
-        if (silent != cordon)
-                step_after(silent, cordon);
-        step_after(leave, silent);
+        if (api)
+                step_after(api, cordon);
+        step_after(leave, api ? api : cordon);
         step_after(forget, leave);
         step_after(destroy, forget);
         return destroy;
