@@ -274,16 +274,18 @@ static void look_control(struct member *m)
 
 static void on_etcd(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
-        if (answer)
+        m->etcd_answered = answer != NULL;
+        if (m->etcd_answered)
                 look_control(m);
         else
                 again(m, "etcd");
 }
 
+/* etcdctl is not small: once it has said yes, etcd's health is part of what the API server beside it says of itself. */
 static void look(struct member *m)
 {
         static const char *const health[] = { "endpoint", "health", NULL };
-        if (m->node->pool->roles & ROLE_ETCD && m->link)
+        if (m->node->pool->roles & ROLE_ETCD && m->link && !m->etcd_answered)
                 etcd_ask(m, health, 10, on_etcd, NULL);
         else
                 look_control(m);
@@ -302,6 +304,7 @@ void step_healthy(struct step *s)
                 step_kept(s);
                 return;
         }
+        m->etcd_answered = false;
         if (upgrade_member(m))
                 m->well_by = run_now(s->run) + m->site->cluster->upgrade.health_timeout * 1000;
         else

@@ -59,6 +59,7 @@ struct member { /* a node in a run */
         size_t change_count;
         unsigned restarts;        /* enum part bits */
         bool was_ready;           /* when the plan was made */
+        bool etcd_answered;       /* while it is looked at until it is well: its etcd is */
         bool drains;              /* its pods have to leave before it changes */
         bool joins;               /* its etcd comes as a learner to members that live */
         bool promotes;            /* and one that came earlier has yet to become a voter */
