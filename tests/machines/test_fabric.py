@@ -11,14 +11,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from clusters import CACHE, HERE, Cluster, until  # noqa: E402
 
 KUBERNETES = "1.35.4" if (CACHE / "artifacts" / "kubernetes-1.35.4" / "kubectl").exists() else "1.36.3"
-MACHINES = {"control-1": "10.122.0.10", "worker-1": "10.122.0.40"}
+MACHINES = {"control-1": "10.124.0.10", "worker-1": "10.124.0.40"}
 CLUSTER = f"""\
 apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {{name: fabric}}
 spec:
   kubernetes: {KUBERNETES}
-  provider: {{local: {{network: 10.122.0.0/24}}}}
+  provider: {{local: {{network: 10.124.0.0/24}}}}
   network: {{fabric: none}}
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 1}}
@@ -81,7 +81,7 @@ def test_custom(cluster):
     for node in MACHINES:
         assert cluster.ready(node)
     assert cluster.kubectl("-n", "own-fabric", "get", "daemonset", "own-fabric", "-o", "jsonpath={.status.numberReady}") == "2"
-    assert cluster.on(MACHINES["worker-1"], "ip route show 10.244.0.0/16; ip route").stdout.count(b" via 10.122.0.10 ") == 1
+    assert cluster.on(MACHINES["worker-1"], "ip route show 10.244.0.0/16; ip route").stdout.count(b" via 10.124.0.10 ") == 1
     assert cluster.slipway("status").returncode == 0
 
 

@@ -13,8 +13,7 @@ HEAD = f"""\
 EXTERNAL = HEAD + """\
   pools:
     - {name: etcd, roles: [etcd], count: COUNT}
-    - {name: control, roles: [control-plane], count: 1}
-    - {name: worker, count: 1}
+    - {name: control, roles: [control-plane, worker], count: 1}
 """
 FIVE = HEAD + f"""\
   api: {{vip: {NETWORK}.5}}
@@ -39,14 +38,14 @@ def made(m, nodes, members):
 
 def test_etcd_on_a_host_of_its_own():
     with Machines("external", EXTERNAL.replace("COUNT", "1")) as m:
-        made(m, {"control-1", "worker-1"}, {"etcd-1"})
+        made(m, {"control-1"}, {"etcd-1"})
         assert m.on("etcd-1", "systemctl is-active etcd kubelet", check=False).stdout.split() == ["active", "inactive"]
         assert m.on("control-1", "systemctl is-active etcd kubelet", check=False).stdout.split() == ["inactive", "active"]
 
 
 @pytest.mark.soak
 def test_etcd_on_three_hosts_of_its_own():
-    with Machines("external", EXTERNAL.replace("COUNT", "3")) as m:
+    with Machines("external", EXTERNAL.replace("COUNT", "3") + "    - {name: worker, count: 1}\n") as m:
         made(m, {"control-1", "worker-1"}, {"etcd-1", "etcd-2", "etcd-3"})
         m.power("kill", "etcd-2")  # one of three may go
         until("writes go on", lambda: m.kubectl("create", "configmap", "after-one", check=False).returncode == 0)

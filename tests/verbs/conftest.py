@@ -57,6 +57,8 @@ def cluster():
         pytest.skip("machines on this computer need root")
     site = Site(Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-verbs")
     if site.path.exists():  # a run before this one was killed
+        machine = Path(__file__).resolve().parent.parent / "machines" / "machine.sh"
+        subprocess.run([machine, "stop", "--all"], env=os.environ | {"SLIPWAY_SET": "kubeadm", "SLIPWAY_BRIDGE": "none"}, capture_output=True)  # of test_with_kubeadm.py
         site("down", ok=False)
         shutil.rmtree(site.path)
     site.path.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""kubeadm's tools on a cluster of slipway's: what it tells on a control-plane node, and a machine that it joins."""
+"""kubeadm's tools on a cluster of slipway's (the one that the verbs were tried on): what it tells on a control-plane node, and a machine that it joins."""
 import json
 import os
 import subprocess
@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "machines"))
 from clusters import HERE, Cluster, until  # noqa: E402
 
 KUBERNETES = "1.36.3"
 CONTROL, WORKER, JOINER = "10.122.0.10", "10.122.0.40", "10.122.0.200"
-CLUSTER = f"""\
-apiVersion: slipway.dev/v1alpha1
-kind: Cluster
-metadata: {{name: kubeadm}}
-spec:
-  kubernetes: {KUBERNETES}
-  provider: {{local: {{network: 10.122.0.0/24}}}}
-  pools:
-    - {{name: control, roles: [control-plane, etcd], count: 1}}
-    - {{name: worker, count: 1}}
-"""
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -41,7 +30,6 @@ spec: {selector: {app: on-NODE}, ports: [{port: 80, targetPort: 8080}]}
 ---
 """
 NODES = ("joiner", "worker-1", "control-1")
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 
 
 def machine(*args, script="machine.sh"):
@@ -52,14 +40,13 @@ def machine(*args, script="machine.sh"):
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    c = machine.cluster = Cluster("kubeadm", KUBERNETES, CLUSTER)
+def cluster(cluster):
+    c = machine.cluster = Cluster("verbs", KUBERNETES, None)
+    assert c.dir == cluster.path
     machine("stop", "--all")
-    c.begin()
-    c.up()
+    (c.dir / "kubeconfig").write_text(c.slipway("kubeconfig").stdout)
     yield c
     machine("stop", "--all")
-    c.end()
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +123,19 @@ def test_pods_on_it_reach_the_others(joined):
     c = joined.cluster
     image = c.on(WORKER, "ctr -n k8s.io images ls -q | grep slipway.dev/probe: | head -n 1").stdout.decode().strip()
     c.kubectl("apply", "-f", "-", text="".join(POD.replace("NODE", n).replace("IMAGE", image) for n in NODES))
-    until("the pods run", lambda: all(c.kubectl("get", "pod", f"on-{n}", "-o", "jsonpath={.status.phase}") == "Running" for n in NODES))
+
+    def of_each(kind, *path):
+        found = {o["metadata"]["name"]: o for o in json.loads(c.kubectl("get", kind, "-o", "json"))["items"]}
+        for key in path:
+            found = {name: o.get(key, {}) for name, o in found.items()}
+        return found
+
+    until("the pods run", lambda: all(of_each("pods", "status", "phase").get(f"on-{n}") == "Running" for n in NODES))
+    pods, services = of_each("pods", "status", "podIP"), of_each("services", "spec", "clusterIP")
+    urls = [u for b in NODES for u in (f"http://{pods[f'on-{b}']}:8080/", f"http://{services[f'on-{b}']}/", f"http://on-{b}.default.svc.cluster.local./")]
     for a in NODES:
-        for b in NODES:
-            ip = c.kubectl("get", "pod", f"on-{b}", "-o", "jsonpath={.status.podIP}")
-            service = c.kubectl("get", "service", f"on-{b}", "-o", "jsonpath={.spec.clusterIP}")
-            urls = f"http://{ip}:8080/", f"http://{service}/", f"http://on-{b}.default.svc.cluster.local./"
-            out = c.kubectl("exec", f"on-{a}", "--", "/probe", "ask", "-t", "120", *urls, good=range(4))
-            assert out.count("ok ") == 3 and out.count(f" {b}\n") == 3, f"from {a} to {b}:\n{out}"
+        out = c.kubectl("exec", f"on-{a}", "--", "/probe", "ask", "-t", "120", *urls, good=range(10))
+        assert out.count("ok ") == len(urls) and all(out.count(f" {b}\n") == 3 for b in NODES), f"from {a}:\n{out}"
     assert "GET /" in c.kubectl("logs", "on-joiner")
 
 
