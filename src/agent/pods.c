@@ -3,30 +3,22 @@
  * ended in order first: the kubelet, those who ask the API server, the API server, etcd. The kubelet is started again by the units of the same run; should that be
  * cut before, by a timer. */
 #include "agent/agent.h"
+#include "base/pods.h"
 
 #define MANIFESTS    "/etc/kubernetes/manifests/"
 #define STOP_SECONDS 180
 
 static const char *const order[] = { "kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd" };
 
-/* The scheduler gives its Lease back when it ends. The controller manager keeps it, and the next one would wait fifteen seconds for nobody: so it is given back for
- * it, with its own rights, when it has ended and if it is still its own (the resource version says so). Containers are asked for when the runtime, which may have
- * been restarted too, is there. */
-static const char script[] =
-        "PATH=$PATH:/usr/local/bin:/opt/bin; command -v crictl >/dev/null || exit 0\n"
-        "lease=/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager\n"
-        "kubectl() { command kubectl --kubeconfig /etc/kubernetes/controller-manager.conf --request-timeout=5s \"$@\"; }\n"
-        "end() { ids=$(crictl -t 20s ps -q --name \"^$1\\$\") && [ -n \"$ids\" ] && crictl -t 20s stop -t 15 $ids; }\n"
-        "give() { kubectl get --raw $lease | sed \"s/\\\"holderIdentity\\\":\\\"$(uname -n)_[^\\\"]*\\\"/\\\"holderIdentity\\\":\\\"\\\"/;t;d\" >$1/lease && [ "
-        "-s $1/lease ] && "
-        "kubectl replace --raw $lease -f $1/lease; rm -rf $1; }\n"
-        "systemctl stop slipway-kubelet.timer 2>/dev/null\n"
-        "systemd-run -q --collect --unit=slipway-kubelet --on-active=60 systemctl start kubelet.service || exit 0\n"
-        "systemctl stop kubelet.service || exit 1\n"
-        "for u in containerd crio; do systemctl is-enabled -q $u.service 2>/dev/null && systemctl start $u.service; done\n"
-        "for pod; do case $pod in kube-controller-manager) end $pod && give $(mktemp -d) & ;; kube-scheduler) end $pod & esac; done; wait\n"
-        "for pod; do case $pod in kube-apiserver|etcd) end $pod; esac; done\n"
-        "exit 0\n";
+/* Containers are asked for when the runtime, which may have been restarted too, is there. */
+static const char script[] = PODS_SCRIPT "command -v crictl >/dev/null || exit 0\n"
+                                         "systemctl stop slipway-kubelet.timer 2>/dev/null\n"
+                                         "systemd-run -q --collect --unit=slipway-kubelet --on-active=60 systemctl start kubelet.service || exit 0\n"
+                                         "systemctl stop kubelet.service || exit 1\n"
+                                         "for u in containerd crio; do systemctl is-enabled -q $u.service 2>/dev/null && systemctl start $u.service; done\n"
+                                         "asking \"$@\"\n"
+                                         "for pod; do case $pod in kube-apiserver|etcd) end $pod; esac; done\n"
+                                         "exit 0\n";
 
 static bool changes(const struct agent *a, const char *pod)
 {

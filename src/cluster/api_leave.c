@@ -1,10 +1,11 @@
 /* A control-plane node that leaves and can be asked: its API server ends in order, while its etcd is still a member, and takes itself out of the API's Service. One that
- * goes with its machine stays there until its Lease ends, and for a quarter of a minute pods are sent to nobody. */
+ * goes with its machine stays there until its Lease ends, and for a quarter of a minute pods are sent to nobody; as long as that the others would wait for its
+ * controller manager. */
+#include "base/pods.h"
 #include "cluster/etcd.h"
 #include "cluster/roll.h"
 
-#define OUTPUT_MAX    (1 << 12)
-#define LEAVE_SECONDS "30" /* of them up to five for those who still come */
+#define OUTPUT_MAX (1 << 12)
 
 static void on_left(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
@@ -26,9 +27,9 @@ static void on_left(struct link *l, int status, const char *out, const char *err
 void step_api_leave(struct step *s)
 {
         struct member *m = s->arg;
-        static const char script[] =
-                "PATH=$PATH:/usr/local/bin:/opt/bin; systemctl stop kubelet.service; ids=$(crictl -t 20s ps -q --name '^kube-apiserver$') || exit 1; "
-                "[ -z \"$ids\" ] || { crictl -t 20s stop -t " LEAVE_SECONDS " $ids >/dev/null && echo left; }";
+        static const char script[] = PODS_SCRIPT "systemctl stop kubelet.service || exit 1\n"
+                                                 "asking kube-controller-manager kube-scheduler\n"
+                                                 "end kube-apiserver; case $? in 0) echo left ;; 2) exit 1 ;; esac; exit 0\n";
         if (!m->link || !m->site->live) {
                 step_kept(s);
                 return;

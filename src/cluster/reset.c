@@ -138,37 +138,6 @@ void step_drain_member(struct step *s)
         kube_request(m->site->kube, "GET", path, NULL, NULL, 0, on_node_seen, s);
 }
 
-/* ---- the Node object ---- */
-
-static void on_deleted(const struct kube_reply *reply, void *arg)
-{
-        struct step *s = arg;
-        struct member *m = s->arg;
-        struct error err CLEANUP(error_release) = { 0 };
-        if (reply->status == 404) {
-                step_kept(s);
-                return;
-        }
-        if (reply->status == 200)
-                step_changed(s, "removed Node %s", m->node->name);
-        else if (!(m->leaving & RESET_FORCE)) {
-                error_set(&err, EIO, EXIT_STEP, "its Node object cannot be deleted: %s", reply->error ? reply->error : "no answer");
-                error_hint(&err, "run again");
-        }
-        step_done(s, err.code ? &err : NULL);
-}
-
-void step_delete_node(struct step *s)
-{
-        struct member *m = s->arg;
-        if (!m->site->kube) {
-                step_kept(s);
-                return;
-        }
-        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", m->node->name);
-        kube_request(m->site->kube, "DELETE", path, NULL, NULL, 0, on_deleted, s);
-}
-
 /* ---- the host ---- */
 
 static void add_dir(struct nodespec *spec, const char *path, unsigned flags)

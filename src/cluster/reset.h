@@ -26,7 +26,7 @@ struct step *reset_member(struct member *m, struct step *after);
 struct step *reset_guard(struct site *s);
 
 void step_drain_member(struct step *s); /* arg: member */
-void step_delete_node(struct step *s);  /* arg: member */
+void step_delete_node(struct step *s);  /* arg: member; forget.c */
 void step_reset_host(struct step *s);   /* arg: member; its link must be open: APPLY mode 3 */
 void step_etcd_quorum(struct step *s);  /* arg: site */
 void step_api_optional(struct step *s); /* arg: site; waits a minute; an API that is not there is no failure when all that leave are forced */

@@ -95,6 +95,12 @@ static bool must_go(const json_t *pod, bool *orphan)
         return !phase || (!streq(phase, "Succeeded") && !streq(phase, "Failed"));
 }
 
+bool pod_stays(const json_t *pod)
+{
+        bool orphan;
+        return !must_go(pod, &orphan);
+}
+
 static struct victim *victim_find(struct drain *d, const json_t *pod)
 {
         const char *uid = json_string_value(json_object_get(json_object_get(pod, "metadata"), "uid"));

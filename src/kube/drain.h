@@ -11,6 +11,9 @@ bool node_cordoned(const json_t *node, bool *ours);
 /* Cordons (marked as ours) or uncordons; fn once, error NULL when it is so. */
 void kube_cordon(struct kube *k, const char *node, bool on, void (*fn)(const char *error, void *arg), void *arg);
 
+/* Whether a drain leaves it: of a DaemonSet, the node's own, or ended. */
+bool pod_stays(const json_t *pod);
+
 struct drain;
 struct drain_events {
         /* How many pods are still there, and what holds the first that may not go ("" when nothing does: it is on its way). */

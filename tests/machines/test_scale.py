@@ -381,6 +381,7 @@ def test_the_only_one_is_replaced(day):
     assert spans(events, "healthy")["control-4"][1] <= spans(events, "drain")["control-3"][0]
     assert spans(events, "healthy")["control-4"][1] <= spans(events, "apply")["worker-1"][0], "until then the old one serves the workers"
     day.at = "control-4"
+    assert not day.kubectl("get", "pods", "-A", "--field-selector", "spec.nodeName=control-3", "-o", "name"), "what was left on it went with its Node"
     assert day.members("control-4") == {"control-4": False}
     assert day.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
     day.well("control-4", "worker-1", "worker-2")
