@@ -58,6 +58,14 @@ struct listing {
         time_t now;
 };
 
+/* The kubelet renews its own when 70 to 90 % of its life are over: due is what it should have renewed by then. */
+static bool due(const struct listing *l, const char *node, const char *file, const struct cert_info *i)
+{
+        if (!node && has_prefix(file, "past/"))
+                return false;
+        return has_suffix(file, "/kubelet-client-current.pem") ? i->to - l->now < (i->to - i->from) / 12 : cert_due(i, l->now);
+}
+
 static void add(struct listing *l, const char *node, const char *file, const struct cert_info *i, const char *user)
 {
         char when[32];
@@ -67,9 +75,9 @@ static void add(struct listing *l, const char *node, const char *file, const str
         json_array_append_new(l->all,
                 json_pack("{s:s?, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:s}", "node", node, "file", file, "subject", i->subject, "issuer", i->issuer,
                         "serial", i->serial, "expires", when, "secondsLeft", (json_int_t)left, "daysLeft", (json_int_t)(left / 86400), "state",
-                        left <= 0                                                      ? "expired"
-                        : cert_due(i, l->now) && !(!node && has_prefix(file, "past/")) ? "due"
-                                                                                       : "good",
+                        left <= 0               ? "expired"
+                        : due(l, node, file, i) ? "due"
+                                                : "good",
                         "authority", i->authority, "usedBy", user));
 }
 
