@@ -10,17 +10,34 @@ if pods then
         pods:close()
 end
 
+-- A server that was not checked yet counts as up: that is no word of it.
+local function ready(txn, servers)
+        if txn.f:nbsrv(servers) == 0 then
+                return false
+        end
+        for _, server in pairs(core.backends["apiservers"].servers) do
+                local s = server:get_stats()
+                if s.status:find("^UP") and not (s.check_status or ""):find("INI") then
+                        return true
+                end
+        end
+        return false
+end
+
+local function now()
+        local t = core.now()
+        return t.sec + t.usec / 1000000
+end
+
 core.register_action("hold", { "tcp-req" }, function(txn, servers, where)
-        for i = 1, 160 do
-                if txn.f:nbsrv(servers) > 0 then
+        local last = now() + (where == "beside" and lived and 1 or 8)
+        repeat
+                if ready(txn, servers) then
                         lived = true
                         return
                 end
-                if where == "beside" and lived and i > 20 then
-                        break
-                end
                 core.msleep(50)
-        end
+        until now() > last
         txn.res:send("HTTP/1.0 503 no API server is ready\r\n\r\n")
         txn:done()
 end, 2)
