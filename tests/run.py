@@ -139,9 +139,9 @@ def other_clusters(log):
     return pytest(log, *rest)
 
 
-def soak(path):
+def soak(name, *which, env=None):
     """What is too long for every time, of one file."""
-    return lambda log: pytest(log, "-m", "soak", path)
+    return lambda log: pytest(log, "-m", "soak", f"tests/machines/test_{name}.py", *which, env=env)
 
 
 OWN_STAGE = {
@@ -175,9 +175,12 @@ STAGES = {
     "ui": (room("ui"), ["build"]),
 }
 # `make soak`: only when asked for.
-SOAK = {
-    **{f"soak-{p.stem.removeprefix('test_')}": (soak(p), ["build", "upstream", "kubernetes-1.35.4"]) for p in sorted((ROOT / "tests" / "machines").glob("test_*.py"))
-       if "mark.soak" in p.read_text()},
+SOAKED = [p.stem.removeprefix("test_") for p in sorted((ROOT / "tests" / "machines").glob("test_*.py")) if "mark.soak" in p.read_text()]
+SOAK = {name: (fn, ["build", "upstream", "kubernetes-1.35.4"]) for name, fn in {
+    "soak-kills": soak("kills", "-k", "not test_up_"),  # the longest, so in two rows, and first
+    **{f"soak-{name}": soak(name) for name in SOAKED if name != "kills"},
+    "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136", "SLIPWAY_WORK": "/var/tmp/slipway-kills-up"}),
+}.items()} | {
     "by-hand": (by_hand, ["build", "upstream"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "sanitizers", "upstream"]),
