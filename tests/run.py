@@ -140,8 +140,8 @@ def other_clusters(log):
 
 
 def soak(name, *which, env=None):
-    """What is too long for every time, of one file."""
-    return lambda log: pytest(log, "-m", "soak", f"tests/machines/test_{name}.py", *which, env=env)
+    """What is too long for every time, of one file; what it printed (seeds, counts of kills) is in the log."""
+    return lambda log: pytest(log, "-rP", "-m", "soak", f"tests/machines/test_{name}.py", *which, env=env)
 
 
 OWN_STAGE = {
