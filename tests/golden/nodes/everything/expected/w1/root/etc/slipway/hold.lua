@@ -11,17 +11,18 @@ if pods then
 end
 
 -- A server that was not checked yet counts as up: that is no word of it.
-local function ready(txn, servers)
-        if txn.f:nbsrv(servers) == 0 then
-                return false
-        end
-        for _, server in pairs(core.backends["apiservers"].servers) do
+local function up(servers)
+        for _, server in pairs(core.backends[servers].servers) do
                 local s = server:get_stats()
                 if s.status:find("^UP") and not (s.check_status or ""):find("INI") then
                         return true
                 end
         end
         return false
+end
+
+local function ready(txn, servers)
+        return txn.f:nbsrv(servers) > 0 and up("apiservers")
 end
 
 local function now()
@@ -41,3 +42,8 @@ core.register_action("hold", { "tcp-req" }, function(txn, servers, where)
         txn.res:send("HTTP/1.0 503 no API server is ready\r\n\r\n")
         txn:done()
 end, 2)
+
+-- For keepalived: whether the API server beside it is ready.
+core.register_service("ready", "tcp", function(applet)
+        applet:send(up("vip") and "yes\n" or "no\n")
+end)
