@@ -67,7 +67,7 @@ def meson_tests(directory, log, *options, env=None):
 
 
 def pytest(log, *paths, env=None):
-    status, out = run([VENV / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *paths], log, env)
+    status, out = run([VENV / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--durations=15", "--durations-min=5", *paths], log, env)
     if status == 5:  # all of it is for `make soak`
         return 0, 0
     return count(status, out, r"(\d+) passed", r"(\d+) (?:failed|error)")
@@ -88,14 +88,14 @@ def sanitizers(log):
     return passed + p, failed + f
 
 
-def fuzz(log):
+def fuzz(log, runs=2500):
     """Each harness, a fixed count from a fixed seed, on top of the saved corpus."""
     harnesses = [f"tests/fuzz/{p.stem}" for p in sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))]
     if build("build-fuzz", log, "-Dfuzz=true", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}",
              env={"CC": "ccache clang" if shutil.which("ccache") else "clang"}, targets=harnesses):  # and not the rooms that no harness reaches
         return 0, 1
     passed = failed = 0
-    runs = os.environ.get("FUZZ_RUNS", "10000")
+    runs = os.environ.get("FUZZ_RUNS", runs)
     for harness in (ROOT / "build-fuzz" / h for h in harnesses):
         found = ROOT / "build-fuzz" / "found" / harness.name
         found.mkdir(parents=True, exist_ok=True)
@@ -182,12 +182,13 @@ SOAK = {name: (fn, ["build", "upstream", "kubernetes-1.35.4"]) for name, fn in {
     "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136", "SLIPWAY_WORK": "/var/tmp/slipway-kills-up"}),
 }.items()} | {
     "by-hand": (by_hand, ["build", "upstream"]),
+    "fuzz-longer": (lambda log: fuzz(log, 20000), []),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "sanitizers", "upstream"]),
     "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "sanitizers"]),
 }
 ALL = STAGES | SOAK
-QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz"}  # no time is measured in these
+QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these
 ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui"}
 # The kinds of stage that each lane takes, and which it likes best.
 LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
