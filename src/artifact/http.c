@@ -1,8 +1,5 @@
-#include <curl/curl.h>
-#include <event2/event.h>
-#include <sys/time.h>
-
 #include "artifact/http.h"
+#include "base/curl_loop.h"
 
 #define CONNECT_SECONDS 5
 #define SLOW_BYTES      512 /* a second, for so long: */
@@ -10,9 +7,7 @@
 #define FILE_MAX        ((curl_off_t)4 << 30)
 
 struct http {
-        CURLM *multi;
-        struct event_base *base;
-        struct event *timer;
+        struct curl_loop loop;
         struct transfer *first;
 };
 
@@ -30,49 +25,14 @@ struct transfer {
         enum transfer_end end;
 };
 
-/* ---- libcurl's sockets and timer on the loop ---- */
-
 static void finish_all(struct http *h);
 
-static void on_socket(int fd, short what, void *arg)
-{
-        struct http *h = arg;
-        int n, action = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
-        curl_multi_socket_action(h->multi, fd, action, &n);
-        finish_all(h);
-}
-
-static void on_timer(int fd, short what, void *arg)
+static void act(curl_socket_t fd, int what, void *arg)
 {
         struct http *h = arg;
         int n;
-        curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &n);
+        curl_multi_socket_action(h->loop.curl, fd, what, &n);
         finish_all(h);
-}
-
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket)
-{
-        struct http *h = arg;
-        struct event *e = socket;
-        if (e)
-                event_free(e);
-        e = NULL;
-        if (what != CURL_POLL_REMOVE) {
-                e = event_new(h->base, fd, (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST), on_socket, h);
-                event_add(e, NULL);
-        }
-        curl_multi_assign(h->multi, fd, e);
-        return 0;
-}
-
-static int set_timer(CURLM *multi, long ms, void *arg)
-{
-        struct http *h = arg;
-        if (ms < 0)
-                event_del(h->timer);
-        else
-                event_add(h->timer, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
-        return 0;
 }
 
 int http_new(struct event_base *base, struct http **out, struct error *err)
@@ -82,13 +42,10 @@ int http_new(struct event_base *base, struct http **out, struct error *err)
                 return error_set(err, EIO, EXIT_INTERNAL, "cannot start libcurl");
         ready = true;
         struct http *h = xcalloc(1, sizeof(*h));
-        h->base = base;
-        h->multi = curl_multi_init();
-        h->timer = evtimer_new(base, on_timer, h);
-        curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-        curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
-        curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-        curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+        if (curl_loop_init(&h->loop, base, act, h) < 0) {
+                free(h);
+                return error_set(err, ENOMEM, EXIT_INTERNAL, "cannot start libcurl");
+        }
         *out = h;
         return 0;
 }
@@ -99,8 +56,7 @@ void http_free(struct http *h)
                 return;
         while (h->first)
                 transfer_free(h->first);
-        curl_multi_cleanup(h->multi);
-        event_free(h->timer);
+        curl_loop_release(&h->loop);
         free(h);
 }
 
@@ -238,7 +194,7 @@ int transfer_start(struct http *h, const struct transfer_spec *spec, struct tran
         h->first = t;
         set_options(t);
         set_range(t);
-        if (curl_multi_add_handle(h->multi, t->easy) != CURLM_OK) {
+        if (curl_multi_add_handle(h->loop.curl, t->easy) != CURLM_OK) {
                 transfer_free(t);
                 return error_set(err, EIO, EXIT_INTERNAL, "cannot download %s: libcurl refuses", spec->url);
         }
@@ -256,7 +212,7 @@ void transfer_free(struct transfer *t)
                         break;
                 }
         }
-        curl_multi_remove_handle(t->http->multi, t->easy);
+        curl_multi_remove_handle(t->http->loop.curl, t->easy);
         curl_easy_cleanup(t->easy);
         curl_slist_free_all(t->headers);
         str_release(&t->body);
@@ -327,7 +283,7 @@ static void finish_all(struct http *h)
 {
         /* on_done may free the whole of it, so each is ended from a clean start. */
         int left;
-        for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
+        for (CURLMsg *m; (m = curl_multi_info_read(h->loop.curl, &left));) {
                 struct transfer *t;
                 if (m->msg != CURLMSG_DONE)
                         continue;

@@ -6,8 +6,7 @@
 #ifndef SLIPWAY_KUBE_CALL_H
 #define SLIPWAY_KUBE_CALL_H
 
-#include <curl/curl.h>
-
+#include "base/curl_loop.h"
 #include "kube/kube.h"
 
 #define CALLS_AT_ONCE   16
@@ -21,8 +20,7 @@ struct event;
 
 struct engine {
         struct kube *k;
-        CURLM *curl;
-        struct event *timer;
+        struct curl_loop loop;
 };
 
 struct kube {
@@ -56,7 +54,6 @@ void kube_enter(struct kube *k);
 void kube_leave(struct kube *k);
 
 int engine_init(struct engine *e, struct kube *k, long at_once);
-void engine_release(struct engine *e);
 
 /* What the room's own callbacks can know beyond the reply they get: reply is its first member. */
 struct answer {

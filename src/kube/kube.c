@@ -33,8 +33,8 @@ void kube_cancel(struct kube_call *c)
 
 static void release(struct kube *k)
 {
-        engine_release(&k->calls);
-        engine_release(&k->streams);
+        curl_loop_release(&k->calls.loop);
+        curl_loop_release(&k->streams.loop);
         for (size_t i = 0; i < k->count; i++) {
                 free(k->servers[i]);
                 if (k->sockets)

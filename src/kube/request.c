@@ -102,14 +102,14 @@ static void go(struct request *r)
                 abort();
         set_message(r);
         set_connection(r, left > 1 ? left : 1);
-        if (curl_multi_add_handle(r->engine->curl, r->easy) != CURLM_OK)
+        if (curl_multi_add_handle(r->engine->loop.curl, r->easy) != CURLM_OK)
                 abort();
 }
 
 static void stop(struct request *r)
 {
         if (r->easy) {
-                curl_multi_remove_handle(r->engine->curl, r->easy);
+                curl_multi_remove_handle(r->engine->loop.curl, r->easy);
                 curl_easy_cleanup(r->easy);
         }
         curl_slist_free_all(r->headers);
