@@ -1,9 +1,10 @@
-"""Other shapes of cluster: etcd on hosts of its own, five control planes. Each is made, verified, left alone by a second run, and taken away."""
+"""Other shapes of cluster: etcd on hosts of its own, five control planes, hosts you have. Each is made, verified, left alone by a second run, and taken away."""
+import json
 import os
 
 import pytest
 
-from harness import Machines, until
+from harness import Machines, cluster_yaml, until
 
 NETWORK = "10.123.0"
 HEAD = f"""\
@@ -64,3 +65,37 @@ def test_five_control_planes():
         assert "node control-2: its machine is stopped" in problems and "etcd on control-4: " in problems
         m.slipway("up")
         m.healthy()
+
+
+def ashore(m, controls):
+    """The machines as hosts that somebody has; the fourth was to be a worker."""
+    hosts = ", ".join(f"{{name: control-{i}, address: {m.address(f'control-{i}' if i < 4 else 'worker-2')}}}" for i in controls)
+    return cluster_yaml("ashore", f"""\
+  kubernetes: 1.36.3
+  provider: {{ssh: {{user: root, key: {m.state}/ssh/id_ed25519}}}}
+  api: {{vip: {NETWORK}.5}}
+  pools:
+    - {{name: control, roles: [control-plane, etcd], hosts: [{hosts}]}}
+    - {{name: worker, hosts: [{{name: worker-1, address: {m.address("worker-1")}}}]}}
+""")
+
+
+@pytest.mark.soak
+def test_a_control_plane_on_hosts_is_replaced():
+    """Three hosts with a virtual address; the first one ever made goes and a fourth comes, in one edit."""
+    with Machines("hosts", HEAD + "  pools:\n    - {name: control, roles: [control-plane, etcd], count: 3}\n    - {name: worker, count: 2}\n") as m:
+        m.power("up")
+        m.at, m.name = m.dir / "ashore", "ashore"
+        m.at.mkdir()
+        (m.at / "cluster.yaml").write_text(ashore(m, [1, 2, 3]))
+        made(m, {"control-1", "control-2", "control-3", "worker-1"}, {"control-1", "control-2", "control-3"})
+        m.kubectl("create", "configmap", "kept")
+        (m.at / "cluster.yaml").write_text(ashore(m, [2, 3, 4]))
+        r = m.slipway("up", "--yes")
+        assert "control-1: API leave: stopped the API server" in r.stderr, r.stderr
+        assert set(m.ready()) == {"control-2", "control-3", "control-4", "worker-1"} and all(m.ready().values())
+        assert {e["name"] for e in json.loads(m.slipway("etcd", "members", "-o", "json").stdout)["members"]} == {"control-2", "control-3", "control-4"}
+        m.kubectl("get", "configmap", "kept")
+        m.healthy()
+        m.slipway("plan", "--exit-code")
+        assert m.on("control-1", "systemctl is-active kubelet etcd; ls /etc/kubernetes", check=False).stdout.split() == ["inactive", "inactive"], "it is as it was"
