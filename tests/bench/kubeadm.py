@@ -6,7 +6,7 @@
 
 What lies on the machines before the clock starts is the same for all: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
 from the distribution. It comes from a first `slipway up`; then everything of the cluster is wiped (files, etcd's data, pods, links, rules), and again between
-two measurements. The kubeadm script does what kubeadm's and flannel's instructions say (kube-proxy and CoreDNS by `kubeadm init`, then `kubectl apply` of flannel's
+two measurements, of which there are three of each way, each time in another order; what stands here is the median. The kubeadm script does what kubeadm's and flannel's instructions say (kube-proxy and CoreDNS by `kubeadm init`, then `kubectl apply` of flannel's
 DaemonSet), only that all that may run at the same time does, no preflight check is made and keepalived runs already. Once more with flanneld and kube-proxy as
 services of the hosts, as slipway has them; their units and settings lie there beforehand, while slipway has to bring its own.
 
@@ -518,8 +518,8 @@ def lines(found):
 
 
 def section(shapes=("1+2", "3+2"), rounds=None, only=None, keep=False):
-    """Three rounds of the small shape, the median of each way: seconds matter there, and computers are noisy."""
-    found = {shape: measure(shape, rounds or (3 if shape == "1+2" else 1), only, keep) for shape in shapes}
+    """Three rounds, the median of each way: computers are noisy."""
+    found = {shape: measure(shape, rounds or 3, only, keep) for shape in shapes}
     if not keep:
         shutil.rmtree(WORK, ignore_errors=True)
     return [] if only else lines(found)
