@@ -109,7 +109,8 @@ SAVE = """
 mkdir -p /root/bench && cd /root/bench
 cp -r /etc/kube-flannel /var/lib/kube-proxy/config.conf /var/lib/kubelet/config.yaml /etc/systemd/system/kube-proxy.service .
 cp /var/lib/kube-proxy/flags.env . 2>/dev/null
-cp /etc/slipway/keepalived.conf /etc/systemd/system/slipway-keepalived.service . 2>/dev/null
+cp /etc/slipway/keepalived.conf /etc/systemd/system/slipway-keepalived.service . 2>/dev/null &&
+  sed -i 's|script ".*"|script "/usr/bin/curl -sfk --max-time 4 -o /dev/null https://127.0.0.1:6443/readyz"|' keepalived.conf # slipway's own asks its balancer
 sed -n 's/^ExecStart=//p' /etc/systemd/system/flanneld.service >flanneld.command
 cp /etc/cni/net.d/10-flannel.conflist . 2>/dev/null || cp /etc/kube-flannel/cni-conf.json 10-flannel.conflist
 true
