@@ -78,9 +78,9 @@ static void joined(struct member *m)
         step_done(s, NULL);
 }
 
-static void on_added(struct member *at, json_t *answer, const char *trouble, void *arg)
+/* What etcd said to a change of its members. */
+static void changed(struct member *m, const json_t *answer, const char *trouble, const char *refused, const char *did)
 {
-        struct member *m = arg;
         struct step *s = m->user;
         if (!answer && etcd_not_yet(trouble)) {
                 etcd_later(m, trouble, on_join_time);
@@ -88,28 +88,21 @@ static void on_added(struct member *at, json_t *answer, const char *trouble, voi
         }
         if (!answer) {
                 m->user = NULL;
-                etcd_member_fail(s, "etcd does not take it as a learner", trouble);
+                etcd_member_fail(s, refused, trouble);
                 return;
         }
-        step_changed(s, "added to etcd as a learner");
+        step_changed(s, "%s", did);
         join_ask(m);
+}
+
+static void on_added(struct member *at, json_t *answer, const char *trouble, void *arg)
+{
+        changed(arg, answer, trouble, "etcd does not take it as a learner", "added to etcd as a learner");
 }
 
 static void on_stale_removed(struct member *at, json_t *answer, const char *trouble, void *arg)
 {
-        struct member *m = arg;
-        struct step *s = m->user;
-        if (!answer && etcd_not_yet(trouble)) {
-                etcd_later(m, trouble, on_join_time);
-                return;
-        }
-        if (!answer) {
-                m->user = NULL;
-                etcd_member_fail(s, "etcd does not let its lost member go", trouble);
-                return;
-        }
-        step_changed(s, "removed its lost member from etcd");
-        join_ask(m);
+        changed(arg, answer, trouble, "etcd does not let its lost member go", "removed its lost member from etcd");
 }
 
 /* Its machine was off, and has its data: it goes on where it was, if it still may. */
