@@ -16,6 +16,26 @@ KEEP = bool(os.environ.get("KEEP"))
 PATIENCE = 900  # seconds: the computer may be slow and busy
 ASK_EVERY = 2  # seconds: whoever asks all machines all the time takes the processors from those that are waited for
 
+# Two pods of which one must always be there; the verification's own image is on every node, whatever its version.
+APP = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: app, image: "slipway.dev/probe:0.1.0", imagePullPolicy: IfNotPresent, args: [serve, "8080", app]}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: app, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: app}}}
+"""
+
 
 def until(what, question, seconds=PATIENCE, every=0.5):
     """Asks until the answer is true, and gives it back."""

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from harness import Machines, until
+from harness import APP, Machines, until
 
 OLD, NEW = "1.35.4", "1.36.3"
 SPEC = f"""\
@@ -16,25 +16,6 @@ SPEC = f"""\
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 1}}
     - {{name: worker, count: 2}}
-"""
-# The verification's own image: it is on every node, whatever its version.
-APP = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: app}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: app}}
-  template:
-    metadata: {labels: {app: app}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers: [{name: app, image: "slipway.dev/probe:0.1.0", imagePullPolicy: IfNotPresent, args: [serve, "8080", app]}]
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: app}
-spec: {minAvailable: 1, selector: {matchLabels: {app: app}}}
 """
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 

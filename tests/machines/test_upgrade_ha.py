@@ -6,7 +6,7 @@ import time
 import pytest
 
 from clients import NAMESPACE, Api, Client, Reader, Writer
-from harness import Machines, until
+from harness import APP, Machines, until
 from test_ha import numbers
 
 OLD, NEW = "1.35.4", "1.36.3"
@@ -19,24 +19,6 @@ SPEC = f"""\
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 3}}
     - {{name: worker, count: 2}}
-"""
-APP = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: app, namespace: default}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: app}}
-  template:
-    metadata: {labels: {app: app}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers: [{name: app, image: "slipway.dev/probe:0.1.0", imagePullPolicy: IfNotPresent, args: [serve, "8080", app]}]
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: app, namespace: default}
-spec: {minAvailable: 1, selector: {matchLabels: {app: app}}}
 """
 LONGEST = 5  # seconds without an answer
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
