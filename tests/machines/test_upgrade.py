@@ -67,11 +67,15 @@ class Watch(threading.Thread):
             time.sleep(0.3)
 
 
+def app(m):
+    (m.dir / "app.yaml").write_text(APP)
+    m.kubectl("apply", "-f", str(m.dir / "app.yaml"))
+    until("two pods run", lambda: m.kubectl("get", "deployment", "app", "-o", "jsonpath={.status.availableReplicas}") == "2")
+
+
 def test_upgrade_killed_and_gone_on_with(cluster):
     """kill -9 when the control plane is done and a worker is being drained: the next run does the rest, and no node twice."""
-    (cluster.dir / "app.yaml").write_text(APP)
-    cluster.kubectl("apply", "-f", str(cluster.dir / "app.yaml"))
-    until("two pods run", lambda: cluster.kubectl("get", "deployment", "app", "-o", "jsonpath={.status.availableReplicas}") == "2")
+    app(cluster)
     watch = Watch(cluster)
     watch.start()
     proc = cluster.popen("upgrade", NEW, "--yes")
@@ -109,6 +113,7 @@ def has(m, name):
 @pytest.mark.soak
 def test_back_with_the_snapshot(cluster):
     """A group of the API is stored in another version since: then the store of before the upgrade comes back with the old version."""
+    app(cluster)
     cluster.kubectl("create", "configmap", "before")
     cluster.slipway("upgrade", NEW, "--yes")
     cluster.kubectl("create", "configmap", "since")
