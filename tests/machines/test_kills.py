@@ -122,6 +122,7 @@ class Victim(Machines):
     def result(self, digests=True):
         """What a run makes: {node: entries of the agent's record}, files on the nodes that are the cluster's, names of objects. Without digests: what all Identities share."""
         out = {}
+        self.kubeconfig()  # the only control plane may be another one
         for name in self.nodes():
             record = [line.split("\t") for line in self.on(name, "cat /var/lib/slipway/applied").splitlines()[3:]]
             out[name] = sorted((f[0], f[1], f[2] if digests else "", f[4]) for f in record if f[0] not in MEMBERS)
