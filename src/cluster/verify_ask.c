@@ -5,7 +5,7 @@
 #define AT_ONCE     8    /* kubectl is not small */
 #define OTHERS      16   /* that each node's probe asks: in a large cluster not everybody, but everybody is asked */
 #define ASK_SECONDS "10" /* rules of kube-proxy may come a moment after the pods */
-#define NAMES_MS    60000
+#define COME_MS     120000
 #define AGAIN       3 /* times that one probe is asked anew */
 #define OUTPUT_MAX  (64 << 10)
 
@@ -147,9 +147,9 @@ static bool interrupted(struct probe *p, int status, const char *errors)
         return false;
 }
 
-/* All answers but names and the API's own Service. Where a control-plane node just went, the next controller manager may not lead yet: until it does, nobody makes
+/* All answers but what stands behind services. Where a control-plane node just went, the next controller manager may not lead yet: until it does, nobody makes
  * the pods of CoreDNS anew that went with the node, and nobody takes their addresses out of the service. And an API server that went without a word stays in the API's
- * Service until its Lease ends, a quarter of a minute later. */
+ * Service until its Lease ends, a quarter of a minute later; a kube-proxy that was connected to it sees that after three quarters, and asks elsewhere after a pause. */
 static bool may_come(const struct probe *p, const char *out)
 {
         char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
@@ -158,11 +158,14 @@ static bool may_come(const struct probe *p, const char *out)
         for (char *line; i < p->count && (line = strsep(&rest, "\n")); i++) {
                 if (!has_prefix(line, "failed "))
                         continue;
-                if (p->targets[i].kind != TO_NAME && p->targets[i].kind != TO_API)
+                if (p->targets[i].kind == TO_POD)
                         return false;
                 any = true;
         }
-        return any && verify_now() < p->verify->deadline;
+        if (!any || verify_now() >= p->verify->deadline)
+                return false;
+        step_doing(p->verify->step, -1, "waiting for services and names on %s", name_of(p));
+        return true;
 }
 
 static void on_asked(struct link *l, int status, const char *out, const char *errors, void *arg)
@@ -249,7 +252,7 @@ static void next(struct verify *v)
 void verify_ask(struct verify *v)
 {
         if (v->from && v->from->link) {
-                v->deadline = verify_now() + NAMES_MS;
+                v->deadline = verify_now() + COME_MS;
                 next(v);
                 return;
         }
