@@ -61,6 +61,7 @@ static void set_connection(const struct request *r, int64_t left)
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPIDLE, 5L);
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPINTVL, 2L);
         curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, connect);
+        curl_easy_setopt(r->easy, CURLOPT_MAXAGE_CONN, 60L); /* API servers hang up on those that were idle for 90 seconds */
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)left);
         curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, r->tries > k->count ? 1L : 0L); /* the same server again: not over what just broke */
         if (k->sockets)
