@@ -140,9 +140,16 @@ static void test_keepalived(void **state)
         f.cluster->api.virtual_router_id = 77;
         fixture_render(&f, "c3", &s);
         static const char *const lines[] = { "virtual_router_id 77\n", "priority 198\n", "unicast_src_ip 192.0.2.13\n",
-                "                192.0.2.11\n                192.0.2.12\n", "192.0.2.10/32 dev eth0", "auth_pass secretpw", "https://127.0.0.1:6443/readyz" };
+                "                192.0.2.11\n                192.0.2.12\n", "192.0.2.10/32 dev eth0", "auth_pass secretpw", "</dev/tcp/127.0.0.3/7443'\"" };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
                 has(&s, "/etc/slipway/keepalived.conf", lines[i]);
+        has(&s, "/etc/slipway/haproxy.cfg", "bind 127.0.0.3:7443\n");
+        nodespec_release(&s);
+        struct pair locked[] = { { "anonymous-auth", "false" } }; /* then the balancer sees life, not readiness */
+        f.cluster->components.apiserver.flags = (struct pairs){ .v = locked, .n = 1 };
+        fixture_render(&f, "c3", &s);
+        has(&s, "/etc/slipway/keepalived.conf", "apiserver-kubelet-client.key https://127.0.0.1:6443/readyz");
+        has_not(&s, "/etc/slipway/haproxy.cfg", "127.0.0.3");
         nodespec_release(&s);
         fixture_release(&f);
 }
