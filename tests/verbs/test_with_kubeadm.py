@@ -56,7 +56,7 @@ def joined(cluster):
     for args, script in ((["images", images], "joiner.sh"), (["start", "joiner", JOINER], "machine.sh")):
         r = machine(*args, script=script)
         assert r.returncode == 0, r.stderr
-    probe = cluster.on(WORKER, "ctr -n k8s.io images export - $(ctr -n k8s.io images ls -q | grep slipway.dev/probe: | head -n 1)")
+    probe = cluster.on(WORKER, "ctr -n k8s.io images export /tmp/probe.tar $(ctr -n k8s.io images ls -q | grep slipway.dev/probe: | head -n 1) && cat /tmp/probe.tar")
     assert probe.returncode == 0, probe.stderr
     (images / "probe.tar").write_bytes(probe.stdout)
     r = machine("install", "joiner", *sorted(images.glob("*.tar")), script="joiner.sh")
