@@ -40,8 +40,7 @@ json_t *api_values(const struct context *x)
         json_put(v, "annotation", str_text(&annotation));
         if (needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES))
                 json_put(v, "own", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
-        if (balancer_knows(x))
-                json_put(v, "watched", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
+        json_object_set_new(v, "watched", json_boolean(balancer_knows(x)));
         return v;
 }
 

@@ -21,6 +21,7 @@ local function up(servers)
         return false
 end
 
+-- "own" is one of the API servers, and goes by the same checks.
 local function ready(txn, servers)
         return txn.f:nbsrv(servers) > 0 and up("apiservers")
 end
