@@ -63,6 +63,7 @@ struct local_machine {
         unsigned bits; /* of the network */
         int64_t memory;
         long cpus;
+        long weight; /* its share of a busy computer, against others' 1 */
 };
 
 char *machine_dir(const struct local *l, const char *name);

@@ -135,6 +135,8 @@ static int set(const char *dir, const char *file, const char *text, struct error
         return r < 0 ? error_set(err, -r, EXIT_INTERNAL, "cannot write %s to %s/%s: %s", text, dir, file, strerror(-r)) : 0;
 }
 
+static bool in_scope(void) { return access("/run/systemd/system", F_OK) == 0; }
+
 /* v1 and v2 call them by different names. */
 static int limit(const struct local_machine *m, const struct hierarchy *h, const char *dir, struct error *err)
 {
@@ -151,6 +153,16 @@ static int limit(const struct local_machine *m, const struct hierarchy *h, const
                 return set(dir, h->v2 ? "cpu.max" : "cpu.cfs_quota_us", text, err);
         }
         return 0;
+}
+
+/* Among the other machines' cgroups. Under systemd those are the scopes, which got theirs when they were made. */
+static int weigh(const struct local_machine *m, const struct hierarchy *h, const char *dir, struct error *err)
+{
+        char text[32];
+        if (m->weight <= 1 || in_scope() || (!h->v2 && !has_word(h->controllers, "cpu")))
+                return 0;
+        snprintf(text, sizeof(text), "%ld", m->weight * (h->v2 ? 100 : 1024));
+        return set(dir, h->v2 ? "cpu.weight" : "cpu.shares", text, err);
 }
 
 /* A new cpuset has no processors: it takes nobody in until it got its parent's. */
@@ -171,7 +183,8 @@ static int enter_v1(const struct local_machine *m, const struct hierarchies *h, 
                         return -err->code;
                 if (has_word(h->v[i].controllers, "cpuset"))
                         cpuset(h->v[i].dir, dirs[i]);
-                if ((!h->v[i].v2 && limit(m, &h->v[i], dirs[i], err) < 0) || set(dirs[i], "cgroup.procs", "0", err) < 0)
+                if ((!h->v[i].v2 && (limit(m, &h->v[i], dirs[i], err) < 0 || weigh(m, &h->v[i], dirs[i], err) < 0)) ||
+                        set(dirs[i], "cgroup.procs", "0", err) < 0)
                         return -err->code;
         }
         return 0;
@@ -201,8 +214,6 @@ static bool has_controllers(const char *dir)
         return read_text(dir, "cgroup.controllers", have, sizeof(have)) && strstr(have, "memory") && strstr(have, "cpu");
 }
 
-static bool in_scope(void) { return access("/run/systemd/system", F_OK) == 0; }
-
 /* The machine's cgroup on v2, malloc'd. Under systemd it is our own scope. */
 static char *place_v2(const struct local_machine *m, const struct hierarchy *h)
 {
@@ -228,7 +239,7 @@ static int enter_v2(const struct local_machine *m, const struct hierarchy *h, co
         int r = delegate(dir);
         if (r < 0)
                 return error_set(err, -r, EXIT_PREFLIGHT, "cannot hand the controllers of the cgroup %s down: %s", dir, strerror(-r));
-        if (limit(m, h, machine, err) < 0)
+        if (limit(m, h, machine, err) < 0 || weigh(m, h, dir, err) < 0)
                 return -err->code;
         *inner = TAKE(machine);
         return 0;

@@ -29,7 +29,7 @@ int machine_read(const char *dir, struct local_machine *out, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(dir, "machine.json");
         const char *name, *base, *bridge, *address, *gateway, *uuid, *id;
-        json_int_t bits, memory, cpus;
+        json_int_t bits, memory, cpus, weight = 1;
         struct str text CLEANUP(str_release) = { 0 };
         if (file_read(path, 64 << 10, &text, err) < 0) {
                 if (err->code != ENOENT && err->code != ENOTDIR)
@@ -39,8 +39,8 @@ int machine_read(const char *dir, struct local_machine *out, struct error *err)
                 return 0;
         }
         json_t *j = json_loads(str_text(&text), 0, NULL);
-        if (json_unpack(j, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "name", &name, "id", &id, "base", &base, "bridge", &bridge, "address",
-                    &address, "gateway", &gateway, "uuid", &uuid, "bits", &bits, "memory", &memory, "cpus", &cpus) < 0) {
+        if (json_unpack(j, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s?I}", "name", &name, "id", &id, "base", &base, "bridge", &bridge, "address",
+                    &address, "gateway", &gateway, "uuid", &uuid, "bits", &bits, "memory", &memory, "cpus", &cpus, "weight", &weight) < 0) {
                 json_decref(j);
                 error_set(err, EINVAL, EXIT_STATE, "%s is damaged", path);
                 return error_hint(err, "remove the machine and make it again");
@@ -54,7 +54,8 @@ int machine_read(const char *dir, struct local_machine *out, struct error *err)
                 .uuid = xstrdup(uuid),
                 .bits = (unsigned)bits,
                 .memory = memory,
-                .cpus = (long)cpus };
+                .cpus = (long)cpus,
+                .weight = (long)weight };
         snprintf(out->id, sizeof(out->id), "%s", id);
         json_decref(j);
         return 1;
@@ -64,9 +65,9 @@ int machine_write(const struct local_machine *m, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(m->dir, "machine.json"), interface[16];
         machine_link(m->id, interface);
-        json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "name", m->name, "id", m->id, "interface", interface, "base", m->base,
-                "bridge", m->bridge, "address", m->address, "gateway", m->gateway, "uuid", m->uuid, "bits", (json_int_t)m->bits, "memory",
-                (json_int_t)m->memory, "cpus", (json_int_t)m->cpus);
+        json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "name", m->name, "id", m->id, "interface", interface, "base",
+                m->base, "bridge", m->bridge, "address", m->address, "gateway", m->gateway, "uuid", m->uuid, "bits", (json_int_t)m->bits, "memory",
+                (json_int_t)m->memory, "cpus", (json_int_t)m->cpus, "weight", (json_int_t)m->weight);
         char *text = json_dumps(j, JSON_INDENT(2));
         int r = file_write(path, text, strlen(text), 0644, 0, NULL, err);
         free(text);
@@ -195,6 +196,13 @@ static int make_new(const struct local *l, const struct provider_run *run, const
         return r == 0 ? put_files(l, m, err) : r;
 }
 
+/* In a new cluster everything waits for the first API server. Machines that share a computer would each start theirs at the same time, and all be late. */
+static long weight(const struct cluster *c, const struct node *n)
+{
+        size_t i = 0;
+        return cluster_next(c, ROLE_CONTROL_PLANE, &i) == n ? 10 : 1;
+}
+
 int machine_make(const struct local *l, const struct provider_run *run, const struct node *n, const char *base, struct error *err)
 {
         struct local_machine m CLEANUP(machine_release) = { 0 };
@@ -206,6 +214,7 @@ int machine_make(const struct local *l, const struct provider_run *run, const st
                 return r;
         m.memory = n->pool->machine.memory;
         m.cpus = n->pool->machine.cpus;
+        m.weight = weight(run->cluster, n);
         r = machine_write(&m, err);
         return r == 0 ? known_hosts_write(l, err) : r;
 }

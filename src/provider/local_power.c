@@ -241,12 +241,14 @@ static char *self(void)
 }
 
 /* Under systemd a process that outlives its session needs a scope of its own, and only a delegated one may have cgroups below. */
-static int start_keeper(struct boot *b, const char *id, struct error *err)
+static int start_keeper(struct boot *b, const struct local_machine *m, struct error *err)
 {
         static unsigned count;
-        char *exe CLEANUP(free_p) = self(), *unit CLEANUP(free_p) = xasprintf("--unit=slipway-%s-%d-%u", id, (int)getpid(), ++count);
+        char *exe CLEANUP(free_p) = self(), *unit CLEANUP(free_p) = xasprintf("--unit=slipway-%s-%d-%u", m->id, (int)getpid(), ++count);
+        char *weight CLEANUP(free_p) = xasprintf("--property=CPUWeight=%ld", m->weight * 100);
         const char *const plain[] = { exe, KEEPER_VERB, b->dir, NULL };
-        const char *const scoped[] = { "systemd-run", "--scope", "--quiet", "--collect", "--property=Delegate=yes", unit, exe, KEEPER_VERB, b->dir, NULL };
+        const char *const scoped[] = { "systemd-run", "--scope", "--quiet", "--collect", "--property=Delegate=yes", weight, unit, exe, KEEPER_VERB, b->dir,
+                NULL };
         bool systemd = access("/run/systemd/system", F_OK) == 0;
         struct proc_spec spec = { .argv = systemd ? scoped : plain, .on_err = on_keeper_said, .on_exit = on_keeper_exit, .arg = b };
         struct proc *p;
@@ -265,6 +267,6 @@ void machine_boot(struct event_base *base, const struct local_machine *m, void (
         ip_parse(m->address, &b->ip);
         if (keeper_pid(m->dir))
                 event_active(b->timer, EV_TIMEOUT, 0);
-        else if (start_keeper(b, m->id, &err) < 0)
+        else if (start_keeper(b, m, &err) < 0)
                 boot_end(b, &err);
 }

@@ -77,6 +77,18 @@ def test_shape(tool):
         assert Path(dirs[0], "machine/cpu.max").read_text() == "100000 100000\n"
 
 
+def cpu_weight(tool, node):
+    """Among its siblings: under systemd the scope's, else that of the machine's own cgroup."""
+    dirs = (tool.state / "machines" / node / "cgroups").read_text().splitlines()
+    cpu = Path(next((d for d in dirs if "/cpu/" in d or "/cpu," in d), dirs[0]))
+    scoped = next((d for d in (cpu, cpu.parent) if d.name.endswith(".scope")), cpu)
+    return next(int(f.read_text()) / usual for name, usual in (("cpu.shares", 1024), ("cpu.weight", 100)) if (f := scoped / name).exists())
+
+
+def test_first_control_plane_comes_first_on_a_busy_computer(tool):
+    assert (cpu_weight(tool, "control-1"), cpu_weight(tool, "worker-1")) == (10, 1)
+
+
 def test_create_again_changes_nothing(tool):
     boots = {n: tool.ssh(n, "cat", "/proc/sys/kernel/random/boot_id") for n in NODES}
     begun = time.time()
