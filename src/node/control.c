@@ -267,6 +267,8 @@ json_t *control_apiserver(const struct context *x)
 
 /* ---- kube-controller-manager ---- */
 
+/* No requestheader-client-ca-file: then it asks the API for it as its first question, and that one waits in the balancer until the API answers. Asking for
+ * its lease first it would give up after five seconds, and come back up to four and a half later. */
 static const struct pair controller_manager_flags[] = {
         { "allocate-node-cidrs", "true" },
         { "authentication-kubeconfig", "/etc/kubernetes/controller-manager.conf" },
@@ -279,7 +281,6 @@ static const struct pair controller_manager_flags[] = {
         { "kube-api-qps", "100" },
         { "kubeconfig", "/etc/kubernetes/controller-manager.conf" },
         { "leader-elect", "true" },
-        { "requestheader-client-ca-file", PKI "front-proxy-ca.crt" },
         { "service-account-private-key-file", PKI "sa.key" },
         { "use-service-account-credentials", "true" },
 };

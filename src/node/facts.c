@@ -8,7 +8,7 @@ struct facts_entry {
         const char *name;
         const char *address, *os_id, *os_version, *arch, *interface, *init;
         struct ip ip[2];
-        int cgroup, sys_resource, ipvs;
+        int cgroup, capabilities, ipvs;
 };
 
 struct facts_file {
@@ -68,6 +68,8 @@ static int read_ips(const struct reader *r, json_t *v, struct ip out[2])
         return 0;
 }
 
+enum { CAN_NICE = 1, CAN_OOM = 2 };
+
 static int read_capabilities(const struct reader *r, json_t *v, int *out)
 {
         size_t i;
@@ -82,8 +84,7 @@ static int read_capabilities(const struct reader *r, json_t *v, int *out)
                         return bad(r, "capabilities", "a list of names is wanted");
                 if (!strncasecmp(name, "cap_", 4))
                         name += 4;
-                if (!strcasecmp(name, "sys_resource"))
-                        *out = 1;
+                *out |= !strcasecmp(name, "sys_nice") ? CAN_NICE : !strcasecmp(name, "sys_resource") ? CAN_OOM : 0;
         }
         return 0;
 }
@@ -130,7 +131,7 @@ static int read_fact(const struct reader *r, const char *key, json_t *v, struct 
         if (streq(key, "cgroup"))
                 return read_cgroup(r, v, &e->cgroup);
         if (streq(key, "capabilities"))
-                return read_capabilities(r, v, &e->sys_resource);
+                return read_capabilities(r, v, &e->capabilities);
         if (streq(key, "ipvs"))
                 return read_bool(r, key, v, &e->ipvs);
         return unknown_key(r, key);
@@ -140,7 +141,7 @@ static int read_entry(struct reader *r, const char *name, json_t *v, struct fact
 {
         const char *key;
         json_t *value;
-        *e = (struct facts_entry){ .name = arena_strdup(r->arena, name), .sys_resource = -1, .ipvs = -1 };
+        *e = (struct facts_entry){ .name = arena_strdup(r->arena, name), .capabilities = -1, .ipvs = -1 };
         r->node = e->name;
         if (!json_is_object(v))
                 return error_set(r->err, EINVAL, EXIT_CONFIG, "%s: %s: an object of facts is wanted", r->path, name);
@@ -189,7 +190,7 @@ int facts_load(const char *path, struct arena *a, struct facts_file **out, struc
         struct reader r = { .path = arena_strdup(a, path), .arena = a, .err = err };
         struct facts_file *f = arena_new(a, struct facts_file);
         f->path = r.path;
-        f->def = (struct facts_entry){ .name = "default", .sys_resource = -1, .ipvs = -1 };
+        f->def = (struct facts_entry){ .name = "default", .capabilities = -1, .ipvs = -1 };
         json_t *def = json_object_get(root, "default");
         if (def && (rc = read_entry(&r, "default", def, &f->def)) < 0)
                 return rc;
@@ -273,7 +274,8 @@ int facts_for(const struct facts_file *f, const struct node *n, struct facts *ou
                 .arch = arch ? canonical_arch(arch) : "amd64",
                 .cgroup = FACT(cgroup, 0) ? FACT(cgroup, 0) : 2,
                 .systemd = true,
-                .sys_resource = FACT(sys_resource, -1) != 0,
+                .sys_nice = FACT(capabilities, -1) & CAN_NICE,
+                .sys_resource = FACT(capabilities, -1) & CAN_OOM,
                 .ipvs = FACT(ipvs, -1) != 0,
                 .interface = interface ? interface : "eth0",
         };
@@ -305,8 +307,8 @@ int facts_from_agent(json_t *said, const struct node *n, struct arena *a, struct
 {
         static const char *const wanted[] = { "os", "arch", "cgroup", "capabilities", "init", "ipvs", "interface" };
         struct reader r = { .path = n->name, .node = n->name, .arena = a, .err = err };
-        struct facts_entry entry = { .name = n->name, .sys_resource = -1, .ipvs = -1 };
-        struct facts_file one = { .path = n->name, .count = 1, .entries = &entry, .def = { .sys_resource = -1, .ipvs = -1 } };
+        struct facts_entry entry = { .name = n->name, .capabilities = -1, .ipvs = -1 };
+        struct facts_file one = { .path = n->name, .count = 1, .entries = &entry, .def = { .capabilities = -1, .ipvs = -1 } };
         for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
                 json_t *v = json_object_get(said, wanted[i]);
                 int rc = v ? read_fact(&r, wanted[i], v, &entry) : 0;

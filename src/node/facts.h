@@ -15,6 +15,7 @@ struct facts {
         const char *arch;      /* amd64, arm64 */
         int cgroup;            /* 1 or 2 */
         bool systemd;          /* init is systemd */
+        bool sys_nice;         /* CAP_SYS_NICE: a service may go before others */
         bool sys_resource;     /* CAP_SYS_RESOURCE: negative oom_score_adj is allowed */
         bool ipvs;             /* the kernel has it */
         const char *interface; /* that holds the node's address */
@@ -24,7 +25,7 @@ struct facts {
 };
 
 /* {"nodes": {"w1": {"address": "192.0.2.21", "ip": [..], "os": {"id": "debian", "version": "12"}, "arch": "amd64", "cgroup": 2,
- *   "capabilities": ["sys_resource"], "interface": "eth0", "ipvs": true, "init": "systemd"}}, "default": {same}}; everything optional. */
+ *   "capabilities": ["sys_nice", "sys_resource"], "interface": "eth0", "ipvs": true, "init": "systemd"}}, "default": {same}}; everything optional. */
 struct facts_file;
 int facts_load(const char *path, struct arena *a, struct facts_file **out, struct error *err);
 /* Puts known addresses into c->nodes. `f` may be NULL. */

@@ -98,6 +98,7 @@ void host_values(struct context *x)
         json_put(v, "bin", x->os->bin_dir);
         json_put(v, "kubelet_env", x->os->kubelet_env);
         json_put(v, "etcd_dir", x->cluster->etcd.data_dir);
+        json_object_set_new(v, "nice", json_boolean(x->facts->sys_nice));
         json_object_set_new(v, "oom", json_boolean(x->facts->sys_resource));
         json_object_set_new(v, "selinux", json_boolean(x->os->selinux));
         json_object_set_new(v, "runtime", runtime_values(x));

@@ -88,7 +88,7 @@ facts() {
     on "$n" sh -c '. /etc/os-release
       [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ] && cgroup=2 || cgroup=1
       caps=$(sed -n "s/^CapBnd:\s*//p" /proc/1/status)
-      [ $((0x$caps >> 24 & 1)) = 1 ] && caps=sys_resource || caps=
+      caps="$([ $((0x$caps >> 23 & 1)) = 0 ] || echo sys_nice) $([ $((0x$caps >> 24 & 1)) = 0 ] || echo sys_resource)"
       echo "$ID $VERSION_ID $(dpkg --print-architecture) $cgroup host0 $caps"' |
       jq -R --arg name "$n" --arg address "${ADDRESS[$n]}" 'split(" ") | {($name): {address: $address, ip: [$address], os: {id: .[0], version: .[1]}, arch: .[2],
         cgroup: (.[3] | tonumber), interface: .[4], capabilities: (.[5:] | map(select(. != "")))}}'

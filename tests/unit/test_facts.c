@@ -32,7 +32,7 @@ static void test_usual(void **state)
         assert_int_equal(f.family, OS_DEBIAN);
         assert_string_equal(f.arch, "amd64");
         assert_int_equal(f.cgroup, 2);
-        assert_true(f.systemd && f.sys_resource && f.ipvs);
+        assert_true(f.systemd && f.sys_nice && f.sys_resource && f.ipvs);
         assert_string_equal(f.interface, "eth0");
 }
 
@@ -75,7 +75,7 @@ static void test_file(void **state)
         struct facts_file *file;
         struct facts f;
         assert_int_equal(load("{\"nodes\": {\"w1\": {\"os\": {\"id\": \"rocky\", \"version\": \"9.4\"}, \"arch\": \"aarch64\", \"cgroup\": 1, "
-                              "\"capabilities\": [\"CAP_NET_ADMIN\"]}},"
+                              "\"capabilities\": [\"CAP_NET_ADMIN\", \"CAP_SYS_NICE\"]}},"
                               " \"default\": {\"interface\": \"ens3\", \"ipvs\": false, \"os\": \"ubuntu\", \"cgroup\": 2}}",
                                  &a, &file, &err),
                 0);
@@ -84,13 +84,13 @@ static void test_file(void **state)
         assert_string_equal(f.os_version, "9.4");
         assert_string_equal(f.arch, "arm64");
         assert_int_equal(f.cgroup, 1);
-        assert_false(f.sys_resource);
+        assert_true(f.sys_nice && !f.sys_resource);
         assert_false(f.ipvs);
         assert_string_equal(f.interface, "ens3");
         struct node other = { .pool = &pool, .name = "w2" };
         assert_int_equal(facts_for(file, &other, &f, &err), 0);
         assert_string_equal(f.os_id, "ubuntu");
-        assert_true(f.sys_resource);
+        assert_true(f.sys_nice && f.sys_resource);
 }
 
 static void test_addresses(void **state)

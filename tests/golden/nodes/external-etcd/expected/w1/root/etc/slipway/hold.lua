@@ -1,6 +1,7 @@
 -- While no API server is ready, a connection waits here instead of being refused. So what starts together with the API (kubelet, kube-proxy,
 -- flanneld, controller manager, scheduler) goes on the moment it answers, and not when a timer of its own, which grew while it was refused,
 -- comes round again. At last it is told no, in words: who is only hung up on asks the same ten times again before it does anything else.
+-- The controller manager and the scheduler ("own") should: without an answer to their first question they end, and what ended starts late.
 --
 -- A kubelet that finds pods of before asks for its Node before it starts the pods that are files. The API server is one of those: "beside" one,
 -- a kubelet that has lived waits a second and no longer, or it would wait for what waits for it.
@@ -40,7 +41,9 @@ core.register_action("hold", { "tcp-req" }, function(txn, servers, where)
                 end
                 core.msleep(50)
         until now() > last
-        txn.res:send("HTTP/1.0 503 no API server is ready\r\n\r\n")
+        if servers ~= "own" then
+                txn.res:send("HTTP/1.0 503 no API server is ready\r\n\r\n")
+        end
         txn:done()
 end, 2)
 
