@@ -6,21 +6,9 @@
  *
  * A node of cluster.yaml that is no member has a row too, with id null. */
 #include "cluster/etcd.h"
-
-static void set(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, value ? json_string_nocheck(value) : json_null()); }
+#include "cluster/status.h"
 
 static void number(json_t *o, const char *key, bool known, int64_t value) { json_object_set_new(o, key, known ? json_integer(value) : json_null()); }
-
-static void problem(json_t *problems, const char *fmt, ...) PRINTF(2, 3);
-static void problem(json_t *problems, const char *fmt, ...)
-{
-        struct str s CLEANUP(str_release) = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
-        str_vaddf(&s, fmt, ap);
-        va_end(ap);
-        json_array_append_new(problems, json_string_nocheck(str_text(&s)));
-}
 
 json_t *etcd_alarms_json(const struct etcd_state *s)
 {
@@ -38,7 +26,7 @@ static void state_json(json_t *o, const struct etcd_seen *n, json_t *problems)
         bool known = n && n->answered;
         static const struct etcd_state none;
         const struct etcd_state *s = known ? &n->state : &none;
-        set(o, "version", known ? s->version : NULL);
+        status_text(o, "version", known ? s->version : NULL);
         number(o, "dbSize", known, s->size);
         number(o, "inUse", known, s->in_use);
         number(o, "quota", known, s->quota);
@@ -48,19 +36,19 @@ static void state_json(json_t *o, const struct etcd_seen *n, json_t *problems)
         number(o, "raftTerm", known, (int64_t)s->term);
         json_object_set_new(o, "alarms", etcd_alarms_json(s));
         json_object_set_new(o, "defragment", json_boolean(known && etcd_wants_defrag(s)));
-        set(o, "trouble", n ? n->trouble : NULL);
+        status_text(o, "trouble", n ? n->trouble : NULL);
         for (size_t i = 0; i < json_array_size(s->errors); i++)
-                problem(problems, "etcd on %s: %s", n->member->node->name, json_string_value(json_array_get(s->errors, i)));
+                status_problem(problems, "etcd on %s: %s", n->member->node->name, json_string_value(json_array_get(s->errors, i)));
 }
 
 static json_t *row(const struct etcd_peer *p, const struct etcd_seen *n, json_t *problems)
 {
         char id[17], host[IP_TEXT];
         json_t *o = json_object();
-        set(o, "name", p && *p->name ? p->name : n ? n->member->node->name : NULL);
-        set(o, "node", n ? n->member->node->name : NULL);
-        set(o, "id", p ? etcd_id(p->id, id) : NULL);
-        set(o, "address", p ? p->peer : n->member->node->ip[0].family ? ip_format(&n->member->node->ip[0], host) : NULL);
+        status_text(o, "name", p && *p->name ? p->name : n ? n->member->node->name : NULL);
+        status_text(o, "node", n ? n->member->node->name : NULL);
+        status_text(o, "id", p ? etcd_id(p->id, id) : NULL);
+        status_text(o, "address", p ? p->peer : n->member->node->ip[0].family ? ip_format(&n->member->node->ip[0], host) : NULL);
         json_object_set_new(o, "started", json_boolean(p && *p->name));
         json_object_set_new(o, "learner", json_boolean(p && p->learner));
         json_object_set_new(o, "leader", json_boolean(p && n && n->answered && n->state.leader == p->id));
@@ -81,9 +69,9 @@ static void node_problems(const struct etcd_view *v, json_t *problems)
         for (size_t i = 0; i < v->count; i++) {
                 const struct etcd_seen *n = &v->seen[i];
                 if (n->trouble)
-                        problem(problems, "etcd on %s: %s", n->member->node->name, n->trouble);
+                        status_problem(problems, "etcd on %s: %s", n->member->node->name, n->trouble);
                 else if (v->peer_count && !n->peer)
-                        problem(problems, "node %s is no member of etcd: slipway up makes it one", n->member->node->name);
+                        status_problem(problems, "node %s is no member of etcd: slipway up makes it one", n->member->node->name);
         }
 }
 
@@ -95,15 +83,15 @@ json_t *etcd_view_json(const struct etcd_view *v)
                 const struct etcd_seen *n = seen_of(v, &v->peers[i]);
                 json_array_append_new(members, row(&v->peers[i], n, problems));
                 if (!n)
-                        problem(problems, "member %s (%s) is no etcd node of cluster.yaml", *v->peers[i].name ? v->peers[i].name : "without a name",
+                        status_problem(problems, "member %s (%s) is no etcd node of cluster.yaml", *v->peers[i].name ? v->peers[i].name : "without a name",
                                 v->peers[i].peer);
         }
         for (size_t i = 0; i < v->count; i++)
                 if (!v->seen[i].peer)
                         json_array_append_new(members, row(NULL, &v->seen[i], problems));
         if (!v->quorum)
-                problem(problems, "etcd has no quorum: no member that answers can read through it");
-        set(o, "cluster", v->site->cluster->name);
+                status_problem(problems, "etcd has no quorum: no member that answers can read through it");
+        status_text(o, "cluster", v->site->cluster->name);
         json_object_set_new(o, "quorum", json_boolean(v->quorum));
         json_object_set_new(o, "members", members);
         json_object_set_new(o, "problems", problems);

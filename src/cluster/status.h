@@ -45,5 +45,8 @@ int status_wait(struct status *st, unsigned seconds, struct error *err);
 void status_give_up(struct status *st);
 void status_end(struct status *st);
 json_t *status_json(const struct status *st, bool *healthy);
+/* NULL: null. */
+void status_text(json_t *o, const char *key, const char *value);
+void status_problem(json_t *problems, const char *fmt, ...) PRINTF(2, 3);
 
 #endif

@@ -17,8 +17,7 @@
 
 #define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
 
-static void problem(json_t *problems, const char *fmt, ...) PRINTF(2, 3);
-static void problem(json_t *problems, const char *fmt, ...)
+void status_problem(json_t *problems, const char *fmt, ...)
 {
         struct str s CLEANUP(str_release) = { 0 };
         va_list ap;
@@ -28,7 +27,7 @@ static void problem(json_t *problems, const char *fmt, ...)
         json_array_append_new(problems, json_string_nocheck(str_text(&s)));
 }
 
-static void set(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, value ? json_string_nocheck(value) : json_null()); }
+void status_text(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, value ? json_string_nocheck(value) : json_null()); }
 
 /* ---- nodes ---- */
 
@@ -57,15 +56,15 @@ static void node_problems(const struct status *st, const struct status_node *n, 
         const char *name = m->node->name, *why = condition_why(m->object, "Ready");
         size_t drift = json_array_size(m->drift);
         if (n->trouble)
-                problem(problems, "node %s: %s", name, n->trouble);
+                status_problem(problems, "node %s: %s", name, n->trouble);
         else if (m->machine->state != MACHINE_RUNNING)
-                problem(problems, "node %s: its machine is %s: slipway up %s it", name, machine_word(n),
+                status_problem(problems, "node %s: its machine is %s: slipway up %s it", name, machine_word(n),
                         m->machine->state == MACHINE_STOPPED ? "starts" : "makes");
         if (st->api_ready && m->node->pool->roles & ON_KUBE && !node_ready(m->object))
-                problem(problems, "node %s: %s%s", name, m->object ? "not Ready: " : "it has not registered",
+                status_problem(problems, "node %s: %s%s", name, m->object ? "not Ready: " : "it has not registered",
                         m->object ? (why ? why : "no reason is given") : "");
         if (drift)
-                problem(problems, "node %s: %zu %s drifted from what was applied: slipway up mends it", name, drift, drift == 1 ? "entry" : "entries");
+                status_problem(problems, "node %s: %zu %s drifted from what was applied: slipway up mends it", name, drift, drift == 1 ? "entry" : "entries");
 }
 
 static json_t *node_json(const struct status *st, const struct status_node *n, json_t *problems)
@@ -75,15 +74,15 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
         bool kube = m->node->pool->roles & ON_KUBE;
         char text[IP_TEXT];
         json_t *o = json_object();
-        set(o, "name", m->node->name);
+        status_text(o, "name", m->node->name);
         json_object_set_new(o, "roles", roles_json(m->node->pool->roles));
-        set(o, "machine", machine_word(n));
+        status_text(o, "machine", machine_word(n));
         json_object_set_new(o, "ready", !kube || !st->api_ready ? json_null() : json_boolean(node_ready(m->object)));
-        set(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
+        status_text(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
         json_object_set_new(o, "drift", m->said ? json_integer((json_int_t)json_array_size(m->drift)) : json_null());
         json_object_set_new(o, "drifted", m->drift ? json_incref(m->drift) : json_array());
-        set(o, "address", m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
-        set(o, "trouble", n->trouble);
+        status_text(o, "address", m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
+        status_text(o, "trouble", n->trouble);
         node_problems(st, n, problems);
         return o;
 }
@@ -95,12 +94,12 @@ static json_t *other_json(const json_t *node)
                      *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
         const char *pool = json_string_value(json_object_get(labels, POOL_LABEL));
         json_t *o = json_object();
-        set(o, "name", object_name(node));
+        status_text(o, "name", object_name(node));
         json_object_set_new(o, "ready", json_boolean(node_ready(node)));
-        set(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
-        set(o, "address", node_internal_ip(node));
-        set(o, "pool", pool);
-        set(o, "note", pool ? "no longer in cluster.yaml" : "joined from outside, not in cluster.yaml");
+        status_text(o, "version", json_string_value(json_object_get(info, "kubeletVersion")));
+        status_text(o, "address", node_internal_ip(node));
+        status_text(o, "pool", pool);
+        status_text(o, "note", pool ? "no longer in cluster.yaml" : "joined from outside, not in cluster.yaml");
         return o;
 }
 
@@ -121,12 +120,12 @@ static json_t *servers_json(const struct status *st, json_t *problems)
                 if (!(n->member->node->pool->roles & ROLE_CONTROL_PLANE))
                         continue;
                 json_t *o = json_object();
-                set(o, "node", n->member->node->name);
+                status_text(o, "node", n->member->node->name);
                 json_object_set_new(o, "ready", json_boolean(n->api_ready));
-                set(o, "trouble", trouble);
+                status_text(o, "trouble", trouble);
                 json_array_append_new(list, o);
                 if (trouble && st->api_ready && !off)
-                        problem(problems, "API server on %s: %s", n->member->node->name, trouble);
+                        status_problem(problems, "API server on %s: %s", n->member->node->name, trouble);
         }
         return list;
 }
@@ -140,12 +139,12 @@ static json_t *api_json(const struct status *st, json_t *problems)
                 host && *host ? xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "https://[%s]:%ld" : "https://%s:%ld", host, cluster_endpoint_port(c)) : NULL;
         const char *trouble = st->api_asked ? st->api_trouble : "the cluster has not been made";
         json_t *o = json_object();
-        set(o, "server", server);
+        status_text(o, "server", server);
         json_object_set_new(o, "ready", json_boolean(st->api_ready));
-        set(o, "version", st->api_version);
-        set(o, "trouble", trouble);
+        status_text(o, "version", st->api_version);
+        status_text(o, "trouble", trouble);
         if (!st->api_ready)
-                problem(problems, "the API is not ready: %s", trouble ? trouble : "no reason is known");
+                status_problem(problems, "the API is not ready: %s", trouble ? trouble : "no reason is known");
         json_object_set_new(o, "servers", servers_json(st, problems));
         return o;
 }
@@ -160,17 +159,17 @@ static json_t *member_json(const struct status_node *n, json_t *problems)
                               : !e.leader                 ? "there is no leader"
                                                           : NULL;
         json_t *o = json_object();
-        set(o, "node", n->member->node->name);
+        status_text(o, "node", n->member->node->name);
         json_object_set_new(o, "healthy", json_boolean(!trouble));
         json_object_set_new(o, "leader", json_boolean(known && e.leader == e.id));
-        set(o, "version", known ? e.version : NULL);
+        status_text(o, "version", known ? e.version : NULL);
         json_object_set_new(o, "dbSize", json_integer(e.size));
         json_object_set_new(o, "inUse", json_integer(e.in_use));
         json_object_set_new(o, "alarms", etcd_alarms_json(&e));
         json_object_set_new(o, "defragment", json_boolean(known && etcd_wants_defrag(&e)));
-        set(o, "trouble", trouble);
+        status_text(o, "trouble", trouble);
         if (trouble)
-                problem(problems, "etcd on %s: %s", n->member->node->name, trouble);
+                status_problem(problems, "etcd on %s: %s", n->member->node->name, trouble);
         return o;
 }
 
@@ -184,16 +183,16 @@ static json_t *certificates_json(const struct status *st, json_t *problems)
         struct tm tm;
         if (!st->site->identity.prefix || identity_soonest(&st->site->identity, st->site->cluster, &when, &what, &err) < 0) {
                 if (err.message)
-                        problem(problems, "certificates: %s", err.message);
+                        status_problem(problems, "certificates: %s", err.message);
                 return json_null();
         }
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&when, &tm));
         if (when <= st->site->identity.now)
-                problem(problems, "the certificate of %s has expired: slipway up renews it", what);
+                status_problem(problems, "the certificate of %s has expired: slipway up renews it", what);
         json_t *o = json_object();
-        set(o, "expires", text);
+        status_text(o, "expires", text);
         json_object_set_new(o, "days", json_integer((when - st->site->identity.now) / 86400));
-        set(o, "what", what);
+        status_text(o, "what", what);
         return o;
 }
 
@@ -244,7 +243,7 @@ json_t *status_json(const struct status *st, bool *healthy)
                 json_array_append_new(others, other_json(json_array_get(st->others, i)));
         json_t *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
-        set(o, "cluster", st->site->cluster->name);
+        status_text(o, "cluster", st->site->cluster->name);
         json_object_set_new(o, "healthy", json_boolean(*healthy));
         json_object_set_new(o, "problems", problems);
         json_object_set_new(o, "nodes", nodes);

@@ -6,7 +6,7 @@
 
 #include "config/cluster.h"
 
-enum os_family { OS_DEBIAN, OS_RHEL, OS_FEDORA, OS_SUSE, OS_FLATCAR, OS_FAMILY_COUNT };
+enum os_family { OS_DEBIAN, OS_RHEL, OS_SUSE, OS_FLATCAR, OS_FAMILY_COUNT };
 
 struct facts {
         const char *os_id; /* ID of /etc/os-release: debian, ubuntu, rocky… */

@@ -51,7 +51,7 @@ static void test_families(void **state)
                 { "almalinux", OS_RHEL },
                 { "ol", OS_RHEL },
                 { "amzn", OS_RHEL },
-                { "fedora", OS_FEDORA },
+                { "fedora", OS_RHEL },
                 { "sles", OS_SUSE },
                 { "opensuse-leap", OS_SUSE },
                 { "opensuse-tumbleweed", OS_SUSE },
