@@ -14,6 +14,7 @@ import yaml
 from conftest import Programs, find
 
 CASE, NODE, ADDRESS = "one-machine", "one", "192.0.2.11"
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 
 
 class Machine:
@@ -46,6 +47,11 @@ class Machine:
             assert time.monotonic() < end, f"{what}: not after {seconds} s\n" + "\n".join(f"--- {n}\n{(self.logs / n).read_text()[-2000:]}" for n, _ in self.running)
             time.sleep(0.3)
 
+    def pause(self, seconds):
+        """So long, and nothing that runs may end."""
+        end = time.monotonic() + seconds
+        self.wait("a while", lambda: time.monotonic() >= end)
+
     def end(self):
         for _, p in reversed(self.running):
             with contextlib.suppress(ProcessLookupError):
@@ -72,12 +78,14 @@ def live(rendered, tmp_path_factory):
         (root / name).mkdir(parents=True, exist_ok=True)
     m = Machine(root, base / "logs")
     try:
+        conf = base / "haproxy.cfg"  # it runs outside of the root, where its libraries are
+        conf.write_text((root / "etc/slipway/haproxy.cfg").read_text().replace("lua-load /", f"lua-load {root}/"))
+        m.start("haproxy", Programs.system("haproxy"), "-db", "-f", conf, chroot=False)
+        for name in CONTROLLERS:
+            m.start(name, f"/bin/{name}", *command(root, name)[1:])
+        m.pause(10)  # longer than the balancer holds a connection
         m.start("etcd", "/bin/etcd", "--config-file", "/etc/etcd/etcd.yaml")
         m.start("kube-apiserver", f"/bin/{command(root, 'kube-apiserver')[0]}", *command(root, "kube-apiserver")[1:])
-        if (root / "etc/slipway/haproxy.cfg").exists():
-            conf = base / "haproxy.cfg"  # it runs outside of the root, where its libraries are
-            conf.write_text((root / "etc/slipway/haproxy.cfg").read_text().replace("lua-load /", f"lua-load {root}/"))
-            m.start("haproxy", Programs.system("haproxy"), "-db", "-f", conf, chroot=False)
         m.wait("the API server is ready", lambda: kubectl(m, "get", "--raw", "/readyz", check=False).stdout == "ok")
         yield m
     finally:
@@ -95,10 +103,9 @@ def test_api_server_is_ready(live):
 
 
 def test_controllers_lead(live):
-    """controller-manager and scheduler from their files as they are become leaders, and say they are healthy."""
-    for name, lease in (("kube-controller-manager", "kube-controller-manager"), ("kube-scheduler", "kube-scheduler")):
-        live.start(name, f"/bin/{name}", *command(live.root, name)[1:])
-        live.wait(f"{name} leads", lambda: kubectl(live, "get", "lease", "-n", "kube-system", lease, "-o", "jsonpath={.spec.holderIdentity}", check=False).stdout)
+    """controller-manager and scheduler from their files as they are, started long before there is an API, wait for it and become leaders."""
+    for name in CONTROLLERS:
+        live.wait(f"{name} leads", lambda: kubectl(live, "get", "lease", "-n", "kube-system", name, "-o", "jsonpath={.spec.holderIdentity}", check=False).stdout)
     live.wait("service accounts are made", lambda: kubectl(live, "get", "serviceaccount", "-n", "kube-system", "default", check=False).returncode == 0)
 
 
