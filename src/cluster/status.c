@@ -3,6 +3,7 @@
 
 #include "cluster/etcd.h"
 #include "cluster/status.h"
+#include "kube/wait.h"
 
 #define API_PATIENCE  8000  /* milliseconds for one answer of the API */
 #define TUNNEL_OPENS  20000 /* that has to open a tunnel first */
@@ -149,12 +150,33 @@ static void on_nodes(const struct kube_reply *reply, void *arg)
         answered(st, &st->api_waiting);
 }
 
+static void keep_failing(struct status *st, json_t **list, const struct kube_reply *reply)
+{
+        size_t i;
+        json_t *pod;
+        json_decref(*list);
+        *list = json_array();
+        json_array_foreach(json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, pod)
+        {
+                if (pod_failing(pod))
+                        json_array_append(*list, pod);
+        }
+        answered(st, &st->api_waiting);
+}
+
+static void on_control_pods(const struct kube_reply *reply, void *arg) { keep_failing(arg, &((struct status *)arg)->failing[0], reply); }
+
+static void on_dns_pods(const struct kube_reply *reply, void *arg) { keep_failing(arg, &((struct status *)arg)->failing[1], reply); }
+
+#define PODS "/api/v1/namespaces/kube-system/pods?labelSelector="
+
 void status_ask_api(struct status *st)
 {
         static const struct {
                 const char *path;
                 kube_fn fn;
-        } questions[] = { { "/readyz", on_ready }, { "/version", on_version }, { "/api/v1/nodes", on_nodes } };
+        } questions[] = { { "/readyz", on_ready }, { "/version", on_version }, { "/api/v1/nodes", on_nodes }, { PODS "tier%3Dcontrol-plane", on_control_pods },
+                { PODS "k8s-app%3Dkube-dns", on_dns_pods } };
         struct error err CLEANUP(error_release) = { 0 };
         if (!st->site->identity.prefix)
                 return;
@@ -244,6 +266,8 @@ void status_end(struct status *st)
         st->site->kube = NULL;
         event_free(st->timer);
         json_decref(st->others);
+        for (size_t i = 0; i < ARRAY_SIZE(st->failing); i++)
+                json_decref(st->failing[i]);
         free(st->api_trouble);
         free(st->api_version);
         free(st->nodes);

@@ -32,7 +32,8 @@ struct status {
         struct event *timer;
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
-        json_t *others; /* Nodes of the API that are not in cluster.yaml */
+        json_t *others;     /* Nodes of the API that are not in cluster.yaml */
+        json_t *failing[2]; /* pods of the control plane, and of DNS, that do not come up */
 };
 void status_begin(struct status *st, struct site *s);
 void status_ask_nodes(struct status *st);

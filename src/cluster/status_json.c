@@ -4,6 +4,7 @@
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift, drifted[], address, trouble
  *   others[]: nodes that are not in cluster.yaml (a machine that kubeadm joined): name, ready, version, address, pool (slipway's label, else null), note
  *   api: server, ready, version, trouble, servers[] (each control-plane node's own: node, ready, trouble)
+ *   pods[]: of the control plane and DNS, those that do not come up: name, node, container, reason, restarts
  *   etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment, trouble
  *   certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
  *   run: who holds the lock, null when nobody does */
@@ -101,6 +102,42 @@ static json_t *other_json(const json_t *node)
         status_text(o, "pool", pool);
         status_text(o, "note", pool ? "no longer in cluster.yaml" : "joined from outside, not in cluster.yaml");
         return o;
+}
+
+/* ---- pods ---- */
+
+static json_t *pod_json(const json_t *pod, json_t *problems)
+{
+        const json_t *c = pod_failing(pod), *waiting = json_object_get(json_object_get(c, "state"), "waiting");
+        const char *node = json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
+        const char *container = json_string_value(json_object_get(c, "name")), *reason = json_string_value(json_object_get(waiting, "reason"));
+        bool ours = container && has_prefix(container, "kube-"); /* `slipway logs` knows it, also while no API answers */
+        json_int_t restarts = json_integer_value(json_object_get(c, "restartCount"));
+        struct str ended CLEANUP(str_release) = { 0 };
+        json_t *o = json_object();
+        status_text(o, "name", object_name(pod));
+        status_text(o, "node", node);
+        status_text(o, "container", container);
+        status_text(o, "reason", reason);
+        json_object_set_new(o, "restarts", json_integer(restarts));
+        if (restarts)
+                str_addf(&ended, ", it ended %" JSON_INTEGER_FORMAT " times", restarts);
+        if (ours && node)
+                status_problem(
+                        problems, "pod %s: %s%s: slipway logs %s %s says why", object_name(pod), reason, str_text(&ended), node, container + strlen("kube-"));
+        else
+                status_problem(problems, "pod %s on %s: %s%s: kubectl -n kube-system describe pod %s says why", object_name(pod), node ? node : "no node",
+                        reason, str_text(&ended), object_name(pod));
+        return o;
+}
+
+static json_t *pods_json(const struct status *st, json_t *problems)
+{
+        json_t *list = json_array(), *pod;
+        size_t i;
+        for (size_t l = 0; l < ARRAY_SIZE(st->failing); l++)
+                json_array_foreach(st->failing[l], i, pod) json_array_append_new(list, pod_json(pod, problems));
+        return list;
 }
 
 /* ---- API, etcd ---- */
@@ -241,7 +278,7 @@ json_t *status_json(const struct status *st, bool *healthy)
         }
         for (size_t i = 0; i < json_array_size(st->others); i++)
                 json_array_append_new(others, other_json(json_array_get(st->others, i)));
-        json_t *certificates = certificates_json(st, problems);
+        json_t *pods = pods_json(st, problems), *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
         status_text(o, "cluster", st->site->cluster->name);
         json_object_set_new(o, "healthy", json_boolean(*healthy));
@@ -249,6 +286,7 @@ json_t *status_json(const struct status *st, bool *healthy)
         json_object_set_new(o, "nodes", nodes);
         json_object_set_new(o, "others", others);
         json_object_set_new(o, "api", api);
+        json_object_set_new(o, "pods", pods);
         json_object_set_new(o, "etcd", etcd);
         json_object_set_new(o, "certificates", certificates);
         json_object_set_new(o, "kubernetes", versions_json(st));

@@ -58,6 +58,29 @@ const char *node_internal_ip(const json_t *node)
 
 bool pod_ready(const json_t *pod) { return !*metadata(pod, "deletionTimestamp") && condition_true(pod, "Ready"); }
 
+/* One that ended once or twice (a controller manager does when it loses its lease) is only late. */
+static bool failing(const json_t *container)
+{
+        const char *why = json_string_value(json_object_get(json_object_get(json_object_get(container, "state"), "waiting"), "reason"));
+        if (!why || streq(why, "ContainerCreating") || streq(why, "PodInitializing"))
+                return false;
+        return !streq(why, "CrashLoopBackOff") || json_integer_value(json_object_get(container, "restartCount")) > 2;
+}
+
+const json_t *pod_failing(const json_t *pod)
+{
+        static const char *const lists[] = { "initContainerStatuses", "containerStatuses" };
+        size_t i;
+        json_t *c;
+        for (size_t l = 0; l < ARRAY_SIZE(lists); l++)
+                json_array_foreach(json_object_get(status_of(pod), lists[l]), i, c)
+                {
+                        if (failing(c))
+                                return c;
+                }
+        return NULL;
+}
+
 /* The controller has seen what is wanted now. */
 static bool observed(const json_t *object)
 {

@@ -17,6 +17,8 @@ const char *object_namespace(const json_t *object); /* "" when there is none */
 bool node_ready(const json_t *node);
 const char *node_internal_ip(const json_t *node); /* the first; NULL when there is none */
 bool pod_ready(const json_t *pod);                /* and not on its way out */
+/* The status of a container that does not come up by itself (no image, a setting that is wrong, ended again and again), borrowed, or NULL. */
+const json_t *pod_failing(const json_t *pod);
 /* What runs is what was asked for last, all of it available. */
 bool deployment_available(const json_t *deployment);
 bool daemonset_ready(const json_t *daemonset);

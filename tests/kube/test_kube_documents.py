@@ -56,6 +56,10 @@ def rollout(spec, generation=2, observed=2, **status):
     return {"metadata": {"generation": generation}, "spec": spec, "status": {"observedGeneration": observed, **status}}
 
 
+def waiting(reason, restarts=0):
+    return {"status": {"containerStatuses": [{"name": "a", "state": {"running": {}}}, {"name": "b", "restartCount": restarts, "state": {"waiting": {"reason": reason}}}]}}
+
+
 ALL3 = {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
 NODES2 = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}
 
@@ -69,6 +73,12 @@ NODES2 = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvail
     ({"status": {}}, "ip", None),
     (conditions(Ready="True"), "pod", True),
     (conditions(Ready="True") | {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "pod", False),
+    (waiting("ImagePullBackOff"), "failing", "b"),
+    (waiting("ContainerCreating"), "failing", None),
+    (waiting("CrashLoopBackOff", restarts=2), "failing", None),
+    (waiting("CrashLoopBackOff", restarts=3), "failing", "b"),
+    ({"status": {"initContainerStatuses": waiting("CreateContainerConfigError")["status"]["containerStatuses"]}}, "failing", "b"),
+    ({"status": {"containerStatuses": "?"}}, "failing", None),
     (rollout({"replicas": 3}, **ALL3), "deployment", True),
     (rollout({"replicas": 3}, observed=1, **ALL3), "deployment", False),
     (rollout({"replicas": 4}, **ALL3), "deployment", False),

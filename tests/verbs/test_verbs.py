@@ -86,6 +86,19 @@ def test_status_sees_drift(cluster):
     assert status(cluster)["healthy"]
 
 
+def test_status_sees_a_component_that_cannot_run(cluster):
+    path = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+    cluster("ssh", "control-1", "--", "sh", "-c", f"cp -p {path} /root/kept && sed -i 's|image: .*|image: example.invalid/none:1|' {path}")
+    try:
+        answer = until(lambda: (a := status(cluster))["pods"] and a)
+    finally:
+        cluster("ssh", "control-1", "--", "cp", "-p", "/root/kept", path)
+    (pod,) = answer["pods"]
+    assert (pod["name"], pod["node"], pod["container"]) == ("kube-scheduler-control-1", "control-1", "kube-scheduler") and "Image" in pod["reason"], pod
+    assert any(p.startswith("pod kube-scheduler-control-1: ") and "slipway logs control-1 scheduler" in p for p in answer["problems"]), answer["problems"]
+    assert until(lambda: status(cluster)["healthy"]), status(cluster)
+
+
 def test_status_without_etcd(cluster):
     """etcd stopped: the API is not ready, and both are said."""
     cluster("ssh", "control-1", "--", "systemctl", "stop", "etcd")
