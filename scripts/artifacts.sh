@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the upstream programs that the tests run and judge with, from their Go modules.
-#   scripts/artifacts.sh [COMPONENT...]      kubernetes etcd containerd cni flannel coredns ignition (default: all)
+#   scripts/artifacts.sh [COMPONENT...]      kubernetes etcd containerd runc crictl cni flannel coredns ignition (default: all)
 # They land in $SLIPWAY_CACHE/artifacts/NAME-VERSION/ (outside the checkout), once per version, atomically: a
 # directory that exists is whole. Module checksums are verified by the go command itself.
 set -euo pipefail
 
 K8S=${KUBERNETES_VERSION:-1.36.3}
-ETCD=3.6.16 CONTAINERD=2.4.2 CNI=1.9.1 FLANNEL=0.26.7 FLANNEL_CNI=0.9.1 COREDNS=1.14.6 IGNITION=2.24.0
+ETCD=3.6.16 CONTAINERD=2.4.2 RUNC=1.5.2 CRICTL=1.36.0 CNI=1.9.1 FLANNEL=0.26.7 FLANNEL_CNI=0.9.1 COREDNS=1.14.6 IGNITION=2.24.0
 CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 mkdir -p "$CACHE/artifacts"
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath" CGO_ENABLED=0 GOTOOLCHAIN=local
@@ -57,6 +57,20 @@ containerd() {
   build -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=v$CONTAINERD" github.com/containerd/containerd/v2/cmd/{containerd,ctr,containerd-shim-runc-v2}
   finish
 }
+runc() {
+  module runc $RUNC || return 0
+  ( cd "$work" && go mod edit -require github.com/opencontainers/runc@v$RUNC )
+  need github.com/opencontainers/runc
+  ( cd "$work" && CGO_ENABLED=1 go build -tags seccomp,netgo,osusergo -ldflags "-s -w -X main.version=$RUNC -extldflags \"-static\"" -o out/ github.com/opencontainers/runc )
+  finish
+}
+crictl() {
+  module crictl $CRICTL || return 0
+  ( cd "$work" && go mod edit -require sigs.k8s.io/cri-tools@v$CRICTL )
+  need sigs.k8s.io/cri-tools/cmd/crictl
+  build -ldflags "-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=v$CRICTL" sigs.k8s.io/cri-tools/cmd/crictl
+  finish
+}
 cni() {
   module cni $CNI || return 0
   local p=github.com/containernetworking/plugins/plugins all
@@ -101,5 +115,5 @@ ignition() {
 exec 9>"$CACHE/artifacts/.lock"
 flock 9
 find "$CACHE/artifacts" -maxdepth 1 -name '.work.*' -exec chmod -R u+w {} + -exec rm -rf {} +
-[ $# -gt 0 ] || set -- ignition etcd containerd cni flannel coredns kubernetes
+[ $# -gt 0 ] || set -- ignition etcd containerd runc crictl cni flannel coredns kubernetes
 for c; do "$c"; done

@@ -83,6 +83,16 @@ static void check_swap(struct look *l)
 #define MIN_MEMORY ((json_int_t)900 << 20)
 #define MIN_DISK   ((json_int_t)3 << 30)
 
+#define EVICTS_BELOW 15 /* percent of the images' disk: the kubelet's own, where nothing else is said */
+
+static bool evicts_by_share(const struct look *l)
+{
+        const struct cluster *c = l->m->site->cluster;
+        const struct node *n = l->m->node;
+        return n->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER) && c->provider.kind != PROVIDER_LOCAL && !c->components.kubelet.eviction_hard.n &&
+               !n->pool->kubelet.eviction_hard.n;
+}
+
 static void check_size(struct look *l)
 {
         json_int_t memory = json_integer_value(json_object_get(l->m->said, "memory"));
@@ -92,10 +102,15 @@ static void check_size(struct look *l)
         json_t *disk;
         json_array_foreach(json_object_get(l->m->said, "disks"), i, disk)
         {
-                json_int_t free_bytes = json_integer_value(json_object_get(disk, "free"));
+                json_int_t free_bytes = json_integer_value(json_object_get(disk, "free")), size = json_integer_value(json_object_get(disk, "size"));
                 const char *path = json_string_value(json_object_get(disk, "path"));
                 if (path && streq(path, "/var/lib") && free_bytes < MIN_DISK && !*l->m->applied && !ours(l))
                         problem(l, "make room", "%" JSON_INTEGER_FORMAT " MiB are free under %s, and 3 GiB are needed", free_bytes >> 20, path);
+                if (path && streq(path, "/var/lib/containerd") && evicts_by_share(l) && size > 0 && free_bytes * 100 < size * EVICTS_BELOW && !*l->m->applied &&
+                        !ours(l))
+                        problem(l, "make room, or set kubelet.evictionHard",
+                                "%" JSON_INTEGER_FORMAT " %% of the disk are free under %s, and a kubelet evicts pods below %d %%", free_bytes * 100 / size,
+                                path, EVICTS_BELOW);
         }
 }
 

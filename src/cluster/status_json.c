@@ -55,6 +55,9 @@ static void node_problems(const struct status *st, const struct status_node *n, 
 {
         const struct member *m = n->member;
         const char *name = m->node->name, *why = condition_why(m->object, "Ready");
+        static const struct {
+                const char *type, *of;
+        } pressures[] = { { "DiskPressure", "disk" }, { "MemoryPressure", "memory" }, { "PIDPressure", "process ids" } };
         size_t drift = json_array_size(m->drift);
         if (n->trouble)
                 status_problem(problems, "node %s: %s", name, n->trouble);
@@ -64,6 +67,9 @@ static void node_problems(const struct status *st, const struct status_node *n, 
         if (st->api_ready && m->node->pool->roles & ON_KUBE && !node_ready(m->object))
                 status_problem(problems, "node %s: %s%s", name, m->object ? "not Ready: " : "it has not registered",
                         m->object ? (why ? why : "no reason is given") : "");
+        for (size_t i = 0; st->api_ready && i < ARRAY_SIZE(pressures); i++)
+                if (condition_true(m->object, pressures[i].type))
+                        status_problem(problems, "node %s: it is short of %s, and pods are evicted: make room there", name, pressures[i].of);
         if (drift)
                 status_problem(problems, "node %s: %zu %s drifted from what was applied: slipway up mends it", name, drift, drift == 1 ? "entry" : "entries");
 }

@@ -93,12 +93,14 @@ void verify_end(struct verify *v)
 
 /* ---- the probes ---- */
 
+/* NULL: nothing is known. */
 static const char *waiting_why(const json_t *pod)
 {
         const json_t *status = json_object_get(pod, "status"), *c = json_array_get(json_object_get(status, "containerStatuses"), 0);
         const json_t *waiting = json_object_get(json_object_get(c, "state"), "waiting");
-        const char *message = json_string_value(json_object_get(waiting, "message")), *reason = json_string_value(json_object_get(waiting, "reason"));
-        return message ? message : reason ? reason : "it has not started";
+        const json_t *from = waiting ? waiting : status; /* an evicted pod has no containers any more */
+        const char *message = json_string_value(json_object_get(from, "message")), *reason = json_string_value(json_object_get(from, "reason"));
+        return message ? message : reason;
 }
 
 static void read_pod(struct verify *v, const json_t *pod)
@@ -112,7 +114,7 @@ static void read_pod(struct verify *v, const json_t *pod)
                         continue;
                 if (!pod_ready(pod) || !json_array_size(ips)) {
                         const char *why = waiting_why(pod);
-                        if (!p->waiting || !streq(p->waiting, why))
+                        if (why && (!p->waiting || !streq(p->waiting, why)))
                                 p->waiting = arena_strdup(a, why);
                         continue;
                 }
@@ -151,7 +153,7 @@ static void on_pods(const struct kube_reply *reply, void *arg)
                                 p->member->node->name, PODS_SECONDS,
                                 p->waiting     ? p->waiting
                                 : reply->error ? reply->error
-                                               : "it was not made");
+                                               : "it has not started");
         }
         verify_end(v);
 }

@@ -109,11 +109,22 @@ static json_t *pairs_section(const struct context *x, const struct pairs *cluste
         return all.n ? json_pack("{s:o}", "pairs", json_pairs(&all)) : json_false();
 }
 
+/* A machine on this computer has no disk of its own. The kubelet's shares of it (pods go at 15 % free, images at 85 % used) are the computer's, not its. */
+static struct pairs eviction(const struct context *x, bool shared)
+{
+        static struct pair amounts[] = { { "imagefs.available", "1Gi" }, { "memory.available", "100Mi" }, { "nodefs.available", "1Gi" } };
+        const struct pairs *said = &x->cluster->components.kubelet.eviction_hard;
+        return shared && !said->n ? (struct pairs){ ARRAY_SIZE(amounts), amounts } : *said;
+}
+
 json_t *kubelet_values(const struct context *x)
 {
         const struct kubelet_options *c = &x->cluster->components.kubelet, *p = &x->node->pool->kubelet;
+        bool shared = x->cluster->provider.kind == PROVIDER_LOCAL;
+        struct pairs evict = eviction(x, shared);
         json_t *v = json_object();
-        json_object_set_new(v, "eviction_hard", pairs_section(x, &c->eviction_hard, &p->eviction_hard));
+        json_object_set_new(v, "shared_disk", json_boolean(shared));
+        json_object_set_new(v, "eviction_hard", pairs_section(x, &evict, &p->eviction_hard));
         json_object_set_new(v, "kube_reserved", pairs_section(x, &c->kube_reserved, &p->kube_reserved));
         json_object_set_new(v, "system_reserved", pairs_section(x, &c->system_reserved, &p->system_reserved));
         json_object_set_new(v, "max_pods", json_integer(p->max_pods > 0 ? p->max_pods : c->max_pods > 0 ? c->max_pods : 0));

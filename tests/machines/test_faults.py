@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import Machines, cluster_yaml, until
+from harness import SHARED_DISK, Machines, cluster_yaml, until
 
 NETWORK = "10.123.0"
 CONTROL, WORKER = f"{NETWORK}.10", f"{NETWORK}.40"
@@ -26,7 +26,7 @@ SPEC = """\
   pools:
     - {name: control, roles: [control-plane, etcd], hosts: [{name: control-1, address: %s}]}
     - {name: worker, hosts: [{name: worker-1, address: %s}]}
-"""
+""" + SHARED_DISK
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 
 

@@ -151,6 +151,18 @@ def test_refusals_change_nothing(before):
     assert r.returncode == 2 and "nothing was changed" in r.stderr and "Type its name (reset)" in r.stderr
 
 
+def test_a_disk_that_is_nearly_full(before):
+    """Before anything changes: a kubelet would evict whatever comes."""
+    on("w1", "sh", "-c", "fallocate -l $(($(df --output=avail -B1M /var | tail -1) - 500))M /var/full")
+    try:
+        r = slipway("up")
+    finally:
+        on("w1", "rm", "/var/full")
+    assert r.returncode == 4 and re.search(r"w1: \d+ MiB are free under /var/lib, and 3 GiB are needed", r.stderr), r.stderr
+    assert re.search(r"w1: \d+ % of the disk are free under /var/lib/containerd, and a kubelet evicts pods below 15 %", r.stderr), r.stderr
+    assert "make room, or set kubelet.evictionHard" in r.stderr
+
+
 def test_one_node(before):
     """Pods leave first, and the rest of the cluster goes on."""
     up()

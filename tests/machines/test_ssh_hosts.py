@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from harness import SHARED_DISK
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 TOOL = Path(os.environ.get("PROVIDER_TOOL") or ROOT / "build" / "tests" / "provider" / "provider_tool").resolve()
@@ -45,7 +47,7 @@ spec:
   pools:
     - {{name: control, roles: [control-plane, etcd], hosts: [{{name: control-1, address: {CONTROL}}}]}}
     - {{name: worker, hosts: [{{name: worker-1, address: {WORKER}}}]}}
-"""
+{SHARED_DISK}"""
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 
 

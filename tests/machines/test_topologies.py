@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness import Machines, cluster_yaml, until
+from harness import SHARED_DISK, Machines, cluster_yaml, until
 
 NETWORK = "10.123.0"
 HEAD = f"""\
@@ -77,7 +77,7 @@ def ashore(m, controls):
   pools:
     - {{name: control, roles: [control-plane, etcd], hosts: [{hosts}]}}
     - {{name: worker, hosts: [{{name: worker-1, address: {m.address("worker-1")}}}]}}
-""")
+""" + SHARED_DISK)
 
 
 @pytest.mark.soak

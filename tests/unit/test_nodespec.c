@@ -220,6 +220,24 @@ static void test_labels(void **state)
 }
 
 /* The kubelet takes its client certificate over: a link that is written only where nothing is. */
+/* A share of a disk that is not its own means nothing. */
+static void test_shared_disk(void **state)
+{
+        struct fixture f;
+        struct nodespec s;
+        fixture_init(&f,
+                "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {local: {}}\n"
+                "  pools: [{name: c, roles: [control-plane, etcd], count: 1}, {name: w, count: 1, kubelet: {evictionHard: {nodefs.available: 2Gi}}}]\n");
+        fixture_render(&f, "c-1", &s);
+        has(&s, "/var/lib/kubelet/config.yaml", "evictionHard:\n  imagefs.available: 1Gi\n  memory.available: 100Mi\n  nodefs.available: 1Gi\n");
+        has(&s, "/var/lib/kubelet/config.yaml", "imageGCHighThresholdPercent: 100\n");
+        nodespec_release(&s);
+        fixture_render(&f, "w-1", &s);
+        has(&s, "/var/lib/kubelet/config.yaml", "nodefs.available: 2Gi\n");
+        nodespec_release(&s);
+        fixture_release(&f);
+}
+
 static void test_kubelet_client(void **state)
 {
         struct fixture f;
@@ -650,6 +668,7 @@ int main(void)
                 cmocka_unit_test(test_facts_decide),
                 cmocka_unit_test(test_no_ipvs),
                 cmocka_unit_test(test_labels),
+                cmocka_unit_test(test_shared_disk),
                 cmocka_unit_test(test_kubelet_client),
                 cmocka_unit_test(test_overlay),
                 cmocka_unit_test(test_immutable),
