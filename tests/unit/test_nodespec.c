@@ -229,11 +229,11 @@ static void test_shared_disk(void **state)
                 "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {local: {}}\n"
                 "  pools: [{name: c, roles: [control-plane, etcd], count: 1}, {name: w, count: 1, kubelet: {evictionHard: {nodefs.available: 2Gi}}}]\n");
         fixture_render(&f, "c-1", &s);
-        has(&s, "/var/lib/kubelet/config.yaml", "evictionHard:\n  imagefs.available: 1Gi\n  memory.available: 100Mi\n  nodefs.available: 1Gi\n");
+        has(&s, "/var/lib/kubelet/config.yaml", "evictionHard:\n  imagefs.available: \"1Gi\"\n  memory.available: \"100Mi\"\n  nodefs.available: \"1Gi\"\n");
         has(&s, "/var/lib/kubelet/config.yaml", "imageGCHighThresholdPercent: 100\n");
         nodespec_release(&s);
         fixture_render(&f, "w-1", &s);
-        has(&s, "/var/lib/kubelet/config.yaml", "nodefs.available: 2Gi\n");
+        has(&s, "/var/lib/kubelet/config.yaml", "nodefs.available: \"2Gi\"\n");
         nodespec_release(&s);
         fixture_release(&f);
 }
