@@ -196,11 +196,12 @@ static int make_new(const struct local *l, const struct provider_run *run, const
         return r == 0 ? put_files(l, m, err) : r;
 }
 
-/* In a new cluster everything waits for the first API server. Machines that share a computer would each start theirs at the same time, and all be late. */
+/* In a new cluster everything waits for the first API server. Machines that share a computer would each start theirs at the same time, and all be late.
+ * Not more than this: when that machine boots, the others' keepalived must still be heard in time. */
 static long weight(const struct cluster *c, const struct node *n)
 {
         size_t i = 0;
-        return cluster_next(c, ROLE_CONTROL_PLANE, &i) == n ? 10 : 1;
+        return cluster_next(c, ROLE_CONTROL_PLANE, &i) == n ? 3 : 1;
 }
 
 int machine_make(const struct local *l, const struct provider_run *run, const struct node *n, const char *base, struct error *err)

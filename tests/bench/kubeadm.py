@@ -9,7 +9,7 @@ from the distribution. It comes from a first `slipway up`; then everything of th
 two measurements, of which there are three of each way, each time in another order; what stands here is the median. The kubeadm script does what
 kubeadm's and flannel's instructions say (kube-proxy and CoreDNS by `kubeadm init`, then `kubectl apply` of flannel's DaemonSet), only that all that may run at the same time does, no preflight check is made and keepalived runs already. Once more with flanneld and kube-proxy as
 services of the hosts, as slipway has them; their units and settings lie there beforehand, while slipway has to bring its own. The machines share the
-computer's cores, and for both ways the first control plane has ten times the others' share, as machines on this computer always have it.
+computer's cores, and for both ways the first control plane has three times the others' share, as machines on this computer always have it.
 
 Usable, seen from outside by one probe for all: every node Ready, the fabric's subnet file on every node, and a pod on every worker that got the address of
 a service from the cluster's name server through its service IP.

@@ -86,7 +86,7 @@ def cpu_weight(tool, node):
 
 
 def test_first_control_plane_comes_first_on_a_busy_computer(tool):
-    assert (cpu_weight(tool, "control-1"), cpu_weight(tool, "worker-1")) == (10, 1)
+    assert (cpu_weight(tool, "control-1"), cpu_weight(tool, "worker-1")) == (3, 1)
 
 
 def test_create_again_changes_nothing(tool):
