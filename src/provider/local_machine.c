@@ -197,7 +197,7 @@ static int make_new(const struct local *l, const struct provider_run *run, const
 }
 
 /* In a new cluster everything waits for the first API server. Machines that share a computer would each start theirs at the same time, and all be late.
- * Not more than this: when that machine boots, the others' keepalived must still be heard in time. */
+ * Not more than this: at ten times, the virtual address moved once more while that machine booted. */
 static long weight(const struct cluster *c, const struct node *n)
 {
         size_t i = 0;
