@@ -8,27 +8,34 @@ build:
 	@test -e build/build.ninja || meson setup build
 	@ninja -C build slipway
 
-# A real cluster of three machines on this computer (as root); a rerun takes seconds.
+# A real cluster of three machines on this computer (as root), or of what DEMO_YAML=FILE says; a rerun takes seconds.
+DEMO_YAML = examples/demo.yaml
 DEMO = cd build/demo && ../slipway
-KUBECTL = $(or $(SLIPWAY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway)/artifacts/kubernetes-1.36.3/kubectl
-demo: build
-	@scripts/setup.sh test
-	@scripts/artifacts.sh
-	@mkdir -p build/demo && cp examples/demo.yaml build/demo/cluster.yaml
+KUBECTL = build/demo/kubectl --kubeconfig build/demo/kubeconfig
+demo:
+	@echo "demo: makes the cluster of $(DEMO_YAML) with machines on this computer. What is there already is kept; make demo again goes on where it stopped."
+	@echo "demo: 1. packages that it needs (some minutes, once)  2. slipway itself (a minute, once)"
+	@echo "demo: 3. Kubernetes' programs (once): downloaded, or built from Go modules where upstream cannot be reached (half an hour or more; it says how long)"
+	@echo "demo: 4. the cluster (a minute or two)"
+	@scripts/setup.sh demo
+	@$(MAKE) --no-print-directory build
+	@mkdir -p build/demo && cp $(DEMO_YAML) build/demo/cluster.yaml
 	@$(DEMO) up --yes
 	@$(DEMO) kubeconfig > kubeconfig
+	@$(DEMO) programs -d . kubectl
 	@echo
-	@$(KUBECTL) --kubeconfig build/demo/kubeconfig get nodes
+	@$(KUBECTL) get nodes
 	@echo
-	@echo "use it:     $(KUBECTL) --kubeconfig build/demo/kubeconfig get pods -A"
+	@echo "use it:     $(KUBECTL) get pods -A"
 	@echo "remove it:  make demo-down"
 
 demo-down:
-	@$(DEMO) down
+	@if [ -d build/demo ]; then $(DEMO) down; else echo "there is no demo"; fi
 
+# In build-test, which is its own: it does not matter what was built before. STAGES="unit golden": some of it.
 test:
 	@scripts/setup.sh test
-	@tests/run.py
+	@tests/run.py $(STAGES)
 
 # What is too long for make test: large clusters, long runs of kills.
 soak:
@@ -36,13 +43,15 @@ soak:
 	@tests/run.py soak
 
 # Figures for docs/benchmarks.md.
-bench: build
+bench:
 	@scripts/setup.sh bench
-	@scripts/artifacts.sh
+	@$(MAKE) --no-print-directory build
+	@build/slipway programs common previous >/dev/null
 	@tests/bench/run.py
 
 # Writes the expected files of the golden tests anew: read the diff.
-golden: build
+golden:
+	@scripts/setup.sh test
 	@REGEN=1 tests/run.py golden
 
 clean:

@@ -1,12 +1,14 @@
-#include <time.h>
-
 #include "addon/addon.h"
 #include "addon/impl.h"
 #include "base/quote.h"
 #include "base/tree.h"
+#include "config/fabric.h"
 #include "node/template.h"
 
-static void set(json_t *o, const char *key, const char *value) { json_object_set_new(o, key, json_string(value)); }
+static void addon_set(json_t *o, const char *key, const char *value)
+{
+        json_object_set_new(o, key, json_string(value));
+}
 
 static char *join_cidrs(const struct cidrs *l)
 {
@@ -21,14 +23,43 @@ char *endpoint_text(const struct cluster *c)
 {
         const char *host = cluster_endpoint_host(c);
         struct ip ip;
-        return xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "[%s]:%ld" : "%s:%ld", host, cluster_endpoint_port(c));
+        return xasprintf(ip_parse(host, &ip) && ip.family == 6 ? "[%s]:%ld" : "%s:%ld", host,
+                cluster_endpoint_port(c));
 }
 
-/* kubeadm's view of this cluster. etcd as a service of its own is external to kubeadm: it leaves it alone. */
+/* Settings that an API server of kubeadm join --control-plane must share with the others: without
+ * the encryption key it could not read Secrets, and would write them unencrypted. It does not start
+ * until somebody has copied the key's directory to its machine. */
+static json_t *apiserver_configuration(const struct cluster *c)
+{
+        static const char *const keys = "/etc/kubernetes/encryption";
+        json_t *o = json_object(), *args = json_array();
+        if (c->certificates.verify_kubelets)
+                json_array_append_new(
+                        args, json_pack("{s:s, s:s}", "name", "kubelet-certificate-authority",
+                                      "value", "/etc/kubernetes/pki/ca.crt"));
+        if (c->encryption.provider != ENCRYPTION_NONE) {
+                json_array_append_new(
+                        args, json_pack("{s:s, s:s}", "name", "encryption-provider-config", "value",
+                                      "/etc/kubernetes/encryption/config.yaml"));
+                json_object_set_new(o, "extraVolumes",
+                        json_pack("[{s:s, s:s, s:s, s:b, s:s}]", "name", "encryption", "hostPath",
+                                keys, "mountPath", keys, "readOnly", 1, "pathType", "Directory"));
+        }
+        if (json_array_size(args))
+                json_object_set(o, "extraArgs", args);
+        json_decref(args);
+        return o;
+}
+
+/* The ClusterConfiguration for kubeadm. etcd as a service is external for kubeadm, which does not
+ * change it then. */
 static json_t *cluster_configuration(const struct cluster *c)
 {
-        static const char *const algorithms[] = { "ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-4096" };
-        char *pods CLEANUP(free_p) = join_cidrs(&c->network.pods), *services CLEANUP(free_p) = join_cidrs(&c->network.services),
+        static const char *const algorithms[] = { "ECDSA-P256", "ECDSA-P384", "RSA-2048",
+                "RSA-4096" };
+        char *pods CLEANUP(free_p) = join_cidrs(&c->network.pods),
+                   *services CLEANUP(free_p) = join_cidrs(&c->network.services),
                    *host CLEANUP(free_p) = endpoint_text(c);
         json_t *endpoints = json_array();
         size_t i = 0;
@@ -37,22 +68,31 @@ static json_t *cluster_configuration(const struct cluster *c)
                 char *url CLEANUP(free_p) = xasprintf("https://%s:2379", ip_host(&n->ip[0], text));
                 json_array_append_new(endpoints, json_string(url));
         }
-        json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:{s:o, s:s, s:s, s:s}}, s:{s:s, s:s, s:s}, s:{s:b}}", "apiVersion",
-                "kubeadm.k8s.io/v1beta4", "kind", "ClusterConfiguration", "certificatesDir", "/etc/kubernetes/pki", "clusterName", c->name,
-                "controlPlaneEndpoint", host, "encryptionAlgorithm", algorithms[c->certificates.algorithm], "imageRepository", "registry.k8s.io",
-                "kubernetesVersion", json_sprintf("v%s", c->kubernetes.text), "apiServer", json_object(), "etcd", "external", "endpoints", endpoints, "caFile",
-                "/etc/kubernetes/pki/etcd/ca.crt", "certFile", "/etc/kubernetes/pki/apiserver-etcd-client.crt", "keyFile",
-                "/etc/kubernetes/pki/apiserver-etcd-client.key", "networking", "dnsDomain", c->network.domain, "podSubnet", pods, "serviceSubnet", services,
-                "proxy", "disabled", c->network.proxy_run == PROXY_RUN_SERVICE);
+        json_t *o = json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:{s:o, s:s, s:s, s:s}}, s:{s:s, s:s, s:s}, s:{s:b}}",
+                "apiVersion", "kubeadm.k8s.io/v1beta4", "kind", "ClusterConfiguration",
+                "certificatesDir", "/etc/kubernetes/pki", "clusterName", c->name,
+                "controlPlaneEndpoint", host, "encryptionAlgorithm",
+                algorithms[c->certificates.algorithm], "imageRepository", "registry.k8s.io",
+                "kubernetesVersion", json_sprintf("v%s", c->kubernetes.text), "apiServer",
+                apiserver_configuration(c), "etcd", "external", "endpoints", endpoints, "caFile",
+                "/etc/kubernetes/pki/etcd/ca.crt", "certFile",
+                "/etc/kubernetes/pki/apiserver-etcd-client.crt", "keyFile",
+                "/etc/kubernetes/pki/apiserver-etcd-client.key", "networking", "dnsDomain",
+                c->network.domain, "podSubnet", pods, "serviceSubnet", services, "proxy",
+                "disabled", c->network.proxy_run == PROXY_RUN_SERVICE);
         if (c->etcd.run == ETCD_RUN_STATIC_POD)
-                json_object_set_new(o, "etcd", json_pack("{s:{s:s}}", "local", "dataDir", c->etcd.data_dir));
+                json_object_set_new(
+                        o, "etcd", json_pack("{s:{s:s}}", "local", "dataDir", c->etcd.data_dir));
         return o;
 }
 
-/* What any machine that joins with kubeadm can use: without the files and taints of the one node it was rendered for. */
+/* A kubelet configuration for machines that join with kubeadm: without files and taints of the node
+ * it was rendered for, and without what needs kernel settings that slipway does not make there. */
 static int common_kubelet(const char *kubelet, struct str *out, struct error *err)
 {
-        static const char *const own[] = { "tlsCertFile", "tlsPrivateKeyFile", "registerWithTaints" };
+        static const char *const own[] = { "tlsCertFile", "tlsPrivateKeyFile", "registerWithTaints",
+                "protectKernelDefaults" };
         struct arena a CLEANUP(arena_release) = { 0 };
         struct tree *t;
         int r = tree_parse(&a, "kubelet configuration", kubelet, strlen(kubelet), &t, err);
@@ -63,28 +103,25 @@ static int common_kubelet(const char *kubelet, struct str *out, struct error *er
         json_t *o = json_loads(str_text(&text), 0, NULL);
         for (size_t i = 0; i < ARRAY_SIZE(own); i++)
                 json_object_del(o, own[i]);
+        /* the kubelet requests its serving certificate, which slipway certs approve approves */
+        json_object_set_new(o, "serverTLSBootstrap", json_true());
         char *dump CLEANUP(free_p) = json_dumps(o, JSON_INDENT(2) | JSON_SORT_KEYS);
         json_decref(o);
         str_add(out, dump ? dump : "{}");
         return 0;
 }
 
-static void day_after(time_t now, char out[32])
-{
-        struct tm tm;
-        now += 86400;
-        strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-}
-
-int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err)
+int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet,
+        struct str *out, struct error *err)
 {
         struct str common CLEANUP(str_release) = { 0 }, info CLEANUP(str_release) = { 0 };
-        char expiration[32], *host CLEANUP(free_p) = endpoint_text(c);
+        char *host CLEANUP(free_p) = endpoint_text(c);
         char *server CLEANUP(free_p) = xasprintf("https://%s", host);
         int r = common_kubelet(kubelet, &common, err);
         if (r < 0)
                 return r;
-        str_add(&info, "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: ");
+        str_add(&info,
+                "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: ");
         quote_yaml(&info, server);
         str_add(&info, "\n    certificate-authority-data: ");
         str_add_base64(&info, id->ca[CA_CLUSTER].bundle, strlen(id->ca[CA_CLUSTER].bundle));
@@ -92,14 +129,9 @@ int addon_bootstrap(const struct cluster *c, const struct identity *id, const ch
         json_t *configuration = cluster_configuration(c), *v = json_object();
         char *dump CLEANUP(free_p) = json_dumps(configuration, JSON_INDENT(2));
         json_decref(configuration);
-        day_after(now, expiration);
-        set(v, "clusterConfiguration", dump);
-        set(v, "kubeletConfiguration", str_text(&common));
-        set(v, "clusterInfo", str_text(&info));
-        json_object_set_new(v, "tokenSecret", json_sprintf("bootstrap-token-%s", id->token_id));
-        set(v, "tokenID", id->token_id);
-        set(v, "tokenSecretValue", id->token_secret);
-        set(v, "tokenExpiration", expiration);
+        addon_set(v, "clusterConfiguration", dump);
+        addon_set(v, "kubeletConfiguration", str_text(&common));
+        addon_set(v, "clusterInfo", str_text(&info));
         template_render("bootstrap.yaml", v, out);
         json_decref(v);
         return 0;
@@ -108,8 +140,11 @@ int addon_bootstrap(const struct cluster *c, const struct identity *id, const ch
 void addon_fabric(const struct cluster *c, struct str *out)
 {
         json_t *v = json_object();
-        if (c->network.fabric.kind == FABRIC_FLANNEL)
-                template_render("flannel.yaml", v, out);
+        const struct fabric_row *row = cluster_fabric(c);
+        for (size_t i = 0; i < ARRAY_SIZE(row->objects) && row->objects[i]; i++) {
+                str_add(out, i ? "\n---\n" : "");
+                template_render(row->objects[i], v, out);
+        }
         json_decref(v);
 }
 
@@ -127,12 +162,12 @@ void addon_dns(const struct cluster *c, struct str *out)
         for (size_t i = 0; i < c->network.dns_upstream.n; i++)
                 str_addf(&upstream, "%s%s", i ? " " : "", c->network.dns_upstream.v[i]);
         catalogue_for(&a, &c->kubernetes, &catalogue);
-        set(v, "dns", n ? ip_format(&dns[0], text) : "");
+        addon_set(v, "dns", n ? ip_format(&dns[0], text) : "");
         json_object_set_new(v, "dnsAll", all);
-        set(v, "familyPolicy", n > 1 ? "RequireDualStack" : "SingleStack");
-        set(v, "domain", c->network.domain);
-        set(v, "upstream", upstream.len ? str_text(&upstream) : "/etc/resolv.conf");
-        set(v, "image", catalogue.images[IMG_COREDNS].name);
+        addon_set(v, "familyPolicy", n > 1 ? "RequireDualStack" : "SingleStack");
+        addon_set(v, "domain", c->network.domain);
+        addon_set(v, "upstream", upstream.len ? str_text(&upstream) : "/etc/resolv.conf");
+        addon_set(v, "image", catalogue.images[IMG_COREDNS].name);
         json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
         template_render("coredns.yaml", v, out);
         json_decref(v);
@@ -144,8 +179,8 @@ void addon_verify(const struct cluster *c, const char *service, struct str *out)
         struct catalogue catalogue;
         json_t *v = json_object();
         catalogue_for(&a, &c->kubernetes, &catalogue);
-        set(v, "image", catalogue.images[IMG_PROBE].name);
-        set(v, "service", service);
+        addon_set(v, "image", catalogue.images[IMG_PROBE].name);
+        addon_set(v, "service", service);
         template_render("verify.yaml", v, out);
         json_decref(v);
 }

@@ -1,17 +1,30 @@
-/* What a cluster holds from the first minute, as YAML for kube_apply: kubeadm's bootstrap objects, the fabric's permissions, DNS. Pure: no network, no disk. */
+/* Objects of every cluster, as YAML for kube_apply: kubeadm's bootstrap objects, permissions of the
+ * fabric, DNS. Pure: no network, no disk. */
 #ifndef SLIPWAY_ADDON_H
 #define SLIPWAY_ADDON_H
 
+#include <jansson.h>
+
 #include "node/nodespec.h"
 
-/* kubeadm's ConfigMaps, bootstrap token and RBAC. `kubelet` is a worker's rendered /var/lib/kubelet/config.yaml: what is the node's own is taken out of it. The token expires a day after `now`. */
-int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet, time_t now, struct str *out, struct error *err);
-/* The binding of the users who are admins. */
+/* kubeadm's ConfigMaps and RBAC. `kubelet` is a worker's rendered /var/lib/kubelet/config.yaml,
+ * from which fields of that node are removed. There is no bootstrap token: slipway token create
+ * makes one when a machine is to join. */
+int addon_bootstrap(const struct cluster *c, const struct identity *id, const char *kubelet,
+        struct str *out, struct error *err);
+/* The ClusterRoleBinding of users who are administrators. */
 #define ADMINS_BINDING "slipway:admins"
 void addon_admins(const struct cluster *c, struct str *out);
-/* Empty unless the fabric is flannel. */
+/* The objects of auth.bindings: one for each role and namespace. No others have both this label and
+ * such a name. */
+#define BINDINGS_PREFIX "slipway:bindings:"
+#define BINDINGS_LABEL  "slipway.dev/auth"
+#define BINDINGS_VALUE  "bindings"
+json_t *addon_bindings(const struct cluster *c);
+/* Permissions and definitions of a built-in fabric; empty for others. */
 void addon_fabric(const struct cluster *c, struct str *out);
-/* kube-proxy and flannel as pods on nodes that kubeadm joined, with the configuration `node` has; without either where it has none. */
+/* kube-proxy and flannel as pods for nodes that kubeadm joined, with the configuration of `node`;
+ * each only if `node` has it. */
 void addon_joined(const struct cluster *c, const struct nodespec *node, struct str *out);
 void addon_dns(const struct cluster *c, struct str *out);
 /* The namespace slipway-verify: a probe on every node behind a service of that name. */

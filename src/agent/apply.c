@@ -1,5 +1,6 @@
-/* A run: look at everything first, write down what may be touched, then do it entry by entry in the spec's order. Killed anywhere, the next run looks
- * again: what is already right is left alone, and the record knows what else the killed one may have made. */
+/* A run checks every entry first, writes to the record what it may change, and then applies entry
+ * by entry in the order of the spec. After a kill the next run checks again: unchanged entries are
+ * left alone, and the record has all that the killed run may have created. */
 #include <dirent.h>
 
 #include "agent/agent.h"
@@ -8,8 +9,8 @@
 #define LOCK_SECONDS 60
 
 static const struct kind {
-        bool machine;                                    /* of the machine itself: left alone under another root */
-        void (*check)(struct agent *a, struct entry *e); /* NULL: all of the kind at once */
+        bool machine; /* belongs to the machine: left alone under another root */
+        void (*check)(struct agent *a, struct entry *e); /* NULL: the kind is checked as a whole */
         void (*apply)(struct agent *a, struct entry *e, size_t n);
 } kinds[SPEC_KIND_COUNT] = {
         [SPEC_DIR] = { false, check_dir, apply_dirs },
@@ -22,12 +23,15 @@ static const struct kind {
         [SPEC_MODULE] = { true, check_module, apply_modules },
         [SPEC_MOUNT] = { false, check_mount, apply_mounts },
         [SPEC_PACKAGE] = { true, NULL, apply_packages },
+        [SPEC_USER] = { true, check_user, apply_users },
+        [SPEC_BLOCK] = { false, check_block, apply_blocks },
+        [SPEC_COMMAND] = { true, check_command, apply_commands },
 };
 
 bool agent_whole(const struct agent *a) { return !*a->root; }
 
-/* What a killed run was writing. Nobody else is at work: the lock is ours. */
-static void remove_halves(struct agent *a, const char *below)
+/* Temporary files of a killed run: no other agent writes here, because we hold the lock. */
+static void remove_temporaries(struct agent *a, const char *below)
 {
         char *path CLEANUP(free_p) = xasprintf("%s%s", a->state, below);
         DIR *d = opendir(path);
@@ -38,7 +42,8 @@ static void remove_halves(struct agent *a, const char *below)
                 closedir(d);
 }
 
-/* The state directory, and nobody else in it. Another agent may still be finishing after its connection was cut: it is waited for. */
+/* Creates and locks the state directory. Another agent may still be finishing after its connection
+ * was cut: waits for it. */
 bool agent_own(struct agent *a, struct error *err)
 {
         static const char *const dirs[] = { "", "/store", "/before" };
@@ -52,15 +57,28 @@ bool agent_own(struct agent *a, struct error *err)
                 chmod(dir, 0700);
         }
         for (int i = 0; lock_take(lock, "the agent", &a->lock, err) < 0; i++) {
-                if (err->code != EWOULDBLOCK || i == LOCK_SECONDS * 10 || !session_alive(&a->session))
+                if (err->code != EWOULDBLOCK || i == LOCK_SECONDS * 10 ||
+                        !session_alive(&a->session))
                         return false;
                 error_release(err);
                 session_turn(&a->session, 100);
         }
         a->ours = true;
-        remove_halves(a, "");
-        remove_halves(a, "/before");
-        return record_load(a, err) == 0; /* it may have changed while we waited */
+        remove_temporaries(a, "");
+        remove_temporaries(a, "/before");
+        return record_load(a, err) == 0; /* the agent that held the lock may have changed it */
+}
+
+int agent_meant(const struct agent *a, const char *node, struct error *err)
+{
+        if (!node || !a->record.node || streq(node, a->record.node))
+                return 0;
+        error_set(err, EREMCHG, EXIT_STATE,
+                "this host is node %s of the cluster, but the order is for node %s", a->record.node,
+                node);
+        return error_hint(err,
+                "check the address of %s; to give this host another name, reset it first as %s",
+                node, a->record.node);
 }
 
 void spec_check(struct agent *a)
@@ -76,7 +94,7 @@ void spec_check(struct agent *a)
                 return;
         check_packages(a);
         check_images(a);
-        check_units(a); /* last: they look at what the others found */
+        check_units(a); /* last, because it uses the results of the others */
 }
 
 void spec_needs(struct agent *a)
@@ -99,9 +117,10 @@ void spec_needs(struct agent *a)
         wire_end(out, wire_begin(out, WIRE_READY));
 }
 
-/* --- entries that are no longer in the spec ------------------------------------------------------------------------ */
+/* ---- entries that are no longer in the spec ---- */
 
-static void row_event(struct agent *a, const struct row *row, enum wire_state state, const char *detail)
+static void row_event(
+        struct agent *a, const struct row *row, enum wire_state state, const char *detail)
 {
         struct str *out = &a->session.outgoing;
         size_t b = wire_begin(out, WIRE_EVENT);
@@ -115,7 +134,7 @@ static void row_event(struct agent *a, const struct row *row, enum wire_state st
         journal(a, "%s %s %s%s%s",
                 state == STATE_REMOVED  ? "removed"
                 : state == STATE_FAILED ? "failed"
-                                        : "left",
+                                        : "kept",
                 kind_name(row->kind), row->key, detail ? ": " : "", detail ? detail : "");
 }
 
@@ -130,8 +149,13 @@ static int remove_path(struct agent *a, const struct row *row, struct error *err
         return back;
 }
 
-/* Packages and modules stay: others may have come to need them. */
-static bool stays(const struct row *row) { return row->kind == SPEC_PACKAGE || row->kind == SPEC_MODULE || row->kind == SPEC_MOUNT; }
+/* Packages, modules and mounts stay: other programs may need them by now. What a command did is not
+ * known. */
+static bool row_stays(const struct row *row)
+{
+        return row->kind == SPEC_PACKAGE || row->kind == SPEC_MODULE || row->kind == SPEC_MOUNT ||
+               row->kind == SPEC_COMMAND;
+}
 
 static void remove_row(struct agent *a, struct row *row)
 {
@@ -142,8 +166,13 @@ static void remove_row(struct agent *a, struct row *row)
                 unit_remove(a, row);
         else if (row->kind == SPEC_IMAGE && agent_whole(a))
                 image_remove(a, row->key);
+        else if (row->kind == SPEC_USER && agent_whole(a))
+                back = user_remove(a, row->key, &err);
+        else if (row->kind == SPEC_BLOCK)
+                back = block_remove(a, row->key, &err);
         else if (row->kind == SPEC_SYSCTL) {
-                if ((value = before_get(a, "sysctl", row->key)) && sysctl_write(a, row->key, value, &err) == 0)
+                if ((value = before_get(a, "sysctl", row->key)) &&
+                        sysctl_write(a, row->key, value, &err) == 0)
                         back = 1;
         } else if (row->kind <= SPEC_LINK || row->kind == SPEC_ARTIFACT)
                 back = remove_path(a, row, &err);
@@ -152,22 +181,23 @@ static void remove_row(struct agent *a, struct row *row)
                 return;
         }
         row_event(a, row, back == 2 ? STATE_SAME : STATE_REMOVED,
-                back == 2 ? "something else is in it: it stays"
-                : back    ? "what was there before is back"
+                back == 2 ? "kept: it has other contents"
+                : back    ? "restored what was there before"
                           : NULL);
         record_drop(&a->record, row);
 }
 
-/* Backwards: units stop before their files go. Images go last of all, when nothing starts from the old ones any more. */
+/* In reverse order, so that units stop before their files are removed. Images are removed after the
+ * run, when nothing starts from the old ones. */
 static void remove_vanished(struct agent *a, bool images)
 {
         for (size_t i = a->record.count; i-- > 0 && session_alive(&a->session);) {
                 struct row *row = a->record.rows[i];
                 if (index_get(&a->wanted, row->id) || (row->kind == SPEC_IMAGE) != images)
                         continue;
-                if (stays(row))
+                if (row_stays(row))
                         record_drop(&a->record, row);
-                else if (a->mode == 2)
+                else if (a->mode == APPLY_COMPARE)
                         row_event(a, row, STATE_REMOVED, NULL);
                 else
                         remove_row(a, row);
@@ -177,13 +207,14 @@ static void remove_vanished(struct agent *a, bool images)
 void record_undo(struct agent *a)
 {
         index_clear(&a->wanted);
-        remove_vanished(a, false); /* the images went with the runtime's data */
+        remove_vanished(a, false); /* images are removed with the runtime's data */
 }
 
-/* --- the run --------------------------------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
-/* Everything this run may touch is in the record before it is touched; units that will read something new are marked. */
-static int prepare(struct agent *a, struct error *err)
+/* Writes all that this run may change to the record, and marks the units that will read something
+ * new. */
+static int apply_prepare(struct agent *a, struct error *err)
 {
         bool interrupted = !a->record.spec[0] && a->record.count;
         int r = 0;
@@ -201,16 +232,24 @@ static int prepare(struct agent *a, struct error *err)
                         row->flags = e->flags;
                 if (e->kind == SPEC_UNIT && !known && agent_whole(a))
                         unit_keep(a, e);
+                if (e->kind == SPEC_DIR && !known)
+                        place_keep(a, e->path);
                 if (e->kind == SPEC_UNIT && agent_whole(a))
-                        snprintf(row->digest, SHA256_HEX, "%s", e->news || (!known && !e->unit.active) ? "" : e->reads);
-                if (interrupted && (e->kind == SPEC_FILE || e->kind == SPEC_LINK || e->kind == SPEC_ARTIFACT))
+                        snprintf(row->digest, SHA256_HEX, "%s",
+                                e->news || (!known && !e->unit.active) ? "" : e->reads);
+                if (interrupted &&
+                        (e->kind == SPEC_FILE || e->kind == SPEC_LINK || e->kind == SPEC_ARTIFACT))
                         temp_remove(a, e->path);
-                if (e->state != STATE_SAME && (e->kind <= SPEC_LINK || (e->kind == SPEC_ARTIFACT && !(e->flags & SPEC_SET))))
+                if (e->state != STATE_SAME &&
+                        (e->kind <= SPEC_LINK ||
+                                (e->kind == SPEC_ARTIFACT && !(e->flags & SPEC_SET))))
                         r = before_keep(a, e->path, err);
         }
         a->record.spec[0] = 0;
         free(a->record.cluster);
         a->record.cluster = a->cluster ? xstrdup(a->cluster) : NULL;
+        if (a->node && !a->record.node)
+                a->record.node = xstrdup(a->node);
         if (r == 0)
                 r = before_flush(a, err);
         return r < 0 ? r : record_save(a, err);
@@ -235,7 +274,7 @@ static void apply_all(struct agent *a)
         }
 }
 
-static void done(struct agent *a)
+static void apply_send_done(struct agent *a)
 {
         struct str *out = &a->session.outgoing;
         size_t b = wire_begin(out, WIRE_DONE);
@@ -244,18 +283,18 @@ static void done(struct agent *a)
         wire_end(out, b);
 }
 
-/* Only says what would change: nothing on the node is written. */
-static int say(struct agent *a)
+/* Reports what would change, and writes nothing. */
+static int apply_dry_run(struct agent *a)
 {
         remove_vanished(a, false);
         for (size_t i = 0; i < a->count; i++)
                 entry_report(a, &a->entries[i], a->entries[i].state);
         remove_vanished(a, true);
-        done(a);
+        apply_send_done(a);
         return 0;
 }
 
-static int finish(struct agent *a, struct error *err)
+static int apply_finish(struct agent *a, struct error *err)
 {
         int r = before_flush(a, err);
         if (r < 0)
@@ -271,39 +310,43 @@ static int finish(struct agent *a, struct error *err)
         journal(a, "done: %zu changed, %zu failed", a->changed, a->failed);
         if (!a->failed)
                 store_clean(a);
-        done(a);
+        apply_send_done(a);
         return 0;
 }
 
-int spec_apply(struct agent *a, int mode, struct error *err)
+int spec_apply(struct agent *a, enum apply_mode mode, struct error *err)
 {
         a->mode = mode;
         a->changed = a->failed = 0;
         a->reload = a->recheck = a->pods_ended = false;
-        if (mode != 2 && !agent_own(a, err))
+        if (mode != APPLY_COMPARE && !agent_own(a, err))
                 return -err->code;
         if (a->record.cluster && a->cluster && !streq(a->record.cluster, a->cluster)) {
-                error_set(err, EEXIST, EXIT_STATE, "this node belongs to another cluster (%s)", a->record.cluster);
-                return error_hint(err, "reset the node first, or take it out of cluster.yaml");
+                error_set(err, EEXIST, EXIT_STATE, "this node belongs to another cluster (%s)",
+                        a->record.cluster);
+                return error_hint(err, "reset the node first, or remove it from cluster.yaml");
         }
-        if (mode == 3) {
+        if (agent_meant(a, a->node, err) < 0) /* again, because the lock may have been waited for */
+                return -err->code;
+        if (mode == APPLY_RESET) {
                 int r = reset_apply(a, err);
                 if (r == 0)
-                        done(a);
+                        apply_send_done(a);
                 return r;
         }
-        if (mode == 4) { /* the blobs came before this */
+        if (mode == APPLY_STAGE) { /* the blobs have been received */
                 images_stage(a);
                 journal(a, "staged %.12s", a->digest);
-                done(a);
+                apply_send_done(a);
                 return 0;
         }
         spec_check(a);
-        if (mode == 2)
-                return say(a);
+        if (mode == APPLY_COMPARE)
+                return apply_dry_run(a);
         journal_bound(a);
-        journal(a, "apply %.12s: %zu entries%s", a->digest, a->count, mode == 1 ? ", units are not started" : "");
-        int r = prepare(a, err);
+        journal(a, "apply %.12s: %zu entries%s", a->digest, a->count,
+                mode == APPLY_PLACE ? ", units are not started" : "");
+        int r = apply_prepare(a, err);
         if (r < 0)
                 return r;
         remove_vanished(a, false);
@@ -311,5 +354,5 @@ int spec_apply(struct agent *a, int mode, struct error *err)
         if (agent_whole(a))
                 units_rest(a);
         remove_vanished(a, true);
-        return finish(a, err);
+        return apply_finish(a, err);
 }

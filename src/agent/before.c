@@ -1,5 +1,6 @@
-/* What a path held before we first touched it: /var/lib/slipway/before/index, one line a path, and the files themselves beside it by number.
- * What is no longer in the spec goes back to that; so can the whole host. */
+/* What was at a path before the agent first changed it: /var/lib/slipway/before/index has a line a
+ * path, and the files are beside it by number. Entries that leave the spec are restored from it,
+ * and a reset restores the whole host. */
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -8,27 +9,31 @@
 
 #define INDEX_MAX ((size_t)32 << 20)
 
-static struct original *add(struct agent *a, const char *kind, const char *key, const char *value)
+static struct original *original_add(
+        struct agent *a, const char *kind, const char *key, const char *value)
 {
         if (a->before.count == a->before.cap) {
                 a->before.cap = a->before.cap ? a->before.cap * 2 : 64;
                 a->before.v = xrealloc(a->before.v, a->before.cap * sizeof(*a->before.v));
         }
         struct original *o = &a->before.v[a->before.count++];
-        *o = (struct original){ .kind = xstrdup(kind), .key = xstrdup(key), .value = xstrdup(value) };
+        *o = (struct original){
+                .kind = xstrdup(kind), .key = xstrdup(key), .value = xstrdup(value)
+        };
         a->before.dirty = true;
         return o;
 }
 
-/* Kept files that no line names: a run was killed before it wrote the index. */
-static void remove_strays(struct agent *a)
+/* Removes saved files without a line in the index: a run was killed before it wrote it. */
+static void before_remove_strays(struct agent *a)
 {
         char *path CLEANUP(free_p) = path_join(a->state, "before");
         DIR *d = a->ours ? opendir(path) : NULL;
         for (struct dirent *e; d && (e = readdir(d));) {
                 bool named = e->d_name[0] < '0' || e->d_name[0] > '9';
                 for (size_t i = 0; i < a->before.count && !named; i++)
-                        named = streq(a->before.v[i].kind, "file") && streq(a->before.v[i].value, e->d_name);
+                        named = streq(a->before.v[i].kind, "file") &&
+                                streq(a->before.v[i].value, e->d_name);
                 if (!named)
                         unlinkat(dirfd(d), e->d_name, 0);
         }
@@ -36,7 +41,7 @@ static void remove_strays(struct agent *a)
                 closedir(d);
 }
 
-static void load(struct agent *a)
+static void before_load(struct agent *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
@@ -45,7 +50,8 @@ static void load(struct agent *a)
                 return;
         a->before.loaded = true;
         bool there = file_read(path, INDEX_MAX, &s, &err) == 0 && s.len;
-        for (char *line = there ? strtok_r(s.data, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save)) {
+        for (char *line = there ? strtok_r(s.data, "\n", &save) : NULL; line;
+                line = strtok_r(NULL, "\n", &save)) {
                 char *f[6], *p = line;
                 size_t n = 0;
                 for (; p && n < 6; n++) {
@@ -56,7 +62,7 @@ static void load(struct agent *a)
                 }
                 if (n < 6)
                         continue;
-                struct original *o = add(a, f[0], f[5], f[4]);
+                struct original *o = original_add(a, f[0], f[5], f[4]);
                 o->mode = (unsigned)strtoul(f[1], NULL, 8);
                 o->uid = (unsigned)strtoul(f[2], NULL, 10);
                 o->gid = (unsigned)strtoul(f[3], NULL, 10);
@@ -65,24 +71,28 @@ static void load(struct agent *a)
         }
         a->before.dirty = false;
         if (there || err.code == ENOENT)
-                remove_strays(a);
+                before_remove_strays(a);
 }
 
-/* Kinds that are no path's content: a value, a directory on the way, a unit's state, a package or a table of rules that was not or was there. */
-static bool is_value(const char *kind) { return word_in("sysctl made unit package table", kind); }
-
-static struct original *find(struct agent *a, const char *kind, const char *key)
+/* Kinds that describe no content of a path: values of sysctls, created parent directories, states
+ * of units, packages, users, tables of rules, and names in a directory. */
+static bool before_is_value(const char *kind)
 {
-        load(a);
+        return word_in("sysctl made unit package table lay user", kind);
+}
+
+static struct original *original_find(struct agent *a, const char *kind, const char *key)
+{
+        before_load(a);
         for (size_t i = 0; i < a->before.count; i++) {
                 struct original *o = &a->before.v[i];
-                if (streq(o->key, key) && (kind ? streq(o->kind, kind) : !is_value(o->kind)))
+                if (streq(o->key, key) && (kind ? streq(o->kind, kind) : !before_is_value(o->kind)))
                         return o;
         }
         return NULL;
 }
 
-static void drop(struct agent *a, struct original *o)
+static void original_drop(struct agent *a, struct original *o)
 {
         free(o->key);
         free(o->kind);
@@ -94,7 +104,7 @@ static void drop(struct agent *a, struct original *o)
 void before_release(struct agent *a)
 {
         while (a->before.count)
-                drop(a, &a->before.v[0]);
+                original_drop(a, &a->before.v[0]);
         free(a->before.v);
         memset(&a->before, 0, sizeof(a->before));
 }
@@ -107,19 +117,22 @@ int before_flush(struct agent *a, struct error *err)
                 return 0;
         for (size_t i = 0; i < a->before.count; i++) {
                 const struct original *o = &a->before.v[i];
-                str_addf(&s, "%s\t%o\t%u\t%u\t%s\t%s\n", o->kind, o->mode, o->uid, o->gid, o->value, o->key);
+                str_addf(&s, "%s\t%o\t%u\t%u\t%s\t%s\n", o->kind, o->mode, o->uid, o->gid, o->value,
+                        o->key);
         }
         int r = file_write(path, str_text(&s), s.len, 0600, FILE_SYNC, NULL, err);
         a->before.dirty = r < 0;
         return r;
 }
 
-static int copy(const char *from, const char *to, unsigned mode)
+static int before_copy(const char *from, const char *to, unsigned mode)
 {
         char buf[64 << 10];
         ssize_t n;
-        int r = 0, in CLEANUP(close_p) = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out CLEANUP(close_p) = -1;
-        if (in < 0 || (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)) < 0)
+        int r = 0, in CLEANUP(close_p) = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW),
+            out CLEANUP(close_p) = -1;
+        if (in < 0 ||
+                (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)) < 0)
                 return -errno;
         while (r == 0 && (n = read(in, buf, sizeof(buf))) != 0)
                 r = n < 0 ? -errno : write_all(out, buf, (size_t)n);
@@ -130,8 +143,8 @@ static int copy(const char *from, const char *to, unsigned mode)
         return r;
 }
 
-/* The same file under a second name where that is possible: we never write into a file, only put another in its place. */
-static int keep_file(struct agent *a, const char *full, struct str *value)
+/* A hard link where possible: the agent never writes into a file, it replaces it. */
+static int before_keep_file(struct agent *a, const char *full, struct str *value)
 {
         char *to CLEANUP(free_p) = NULL;
         int r;
@@ -140,8 +153,8 @@ static int keep_file(struct agent *a, const char *full, struct str *value)
                 to = xasprintf("%s/before/%zu", a->state, ++a->before.next);
                 r = link(full, to) < 0 ? -errno : 0;
                 if (r == -EXDEV || r == -EPERM || r == -EMLINK || r == -ENOTSUP)
-                        r = copy(full, to, 0600);
-        } while (r == -EEXIST); /* left by a run that was killed before it wrote the index */
+                        r = before_copy(full, to, 0600);
+        } while (r == -EEXIST); /* saved by a run that was killed before it wrote the index */
         str_addf(value, "%zu", a->before.next);
         return r;
 }
@@ -151,16 +164,19 @@ int before_keep(struct agent *a, const char *path, struct error *err)
         struct str value CLEANUP(str_release) = { 0 };
         struct stat st;
         char *full CLEANUP(free_p) = agent_path(a, path);
-        if (find(a, NULL, path))
+        if (original_find(a, NULL, path))
                 return 0;
         if (lstat(full, &st) < 0) {
-                add(a, "absent", path, "-");
+                original_add(a, "absent", path, "-");
                 return 0;
         }
-        const char *kind = S_ISREG(st.st_mode) ? "file" : S_ISLNK(st.st_mode) ? "link" : S_ISDIR(st.st_mode) ? "dir" : "other";
+        const char *kind = S_ISREG(st.st_mode)   ? "file"
+                           : S_ISLNK(st.st_mode) ? "link"
+                           : S_ISDIR(st.st_mode) ? "dir"
+                                                 : "other";
         int r = 0;
         if (*kind == 'f')
-                r = keep_file(a, full, &value);
+                r = before_keep_file(a, full, &value);
         else if (*kind == 'l') {
                 char target[4096];
                 ssize_t n = readlink(full, target, sizeof(target) - 1);
@@ -168,8 +184,9 @@ int before_keep(struct agent *a, const char *path, struct error *err)
         } else
                 str_add(&value, "-");
         if (r < 0)
-                return error_set(err, -r, EXIT_STEP, "cannot keep what %s held before: %s", path, strerror(-r));
-        struct original *o = add(a, kind, path, str_text(&value));
+                return error_set(err, -r, EXIT_STEP, "cannot save the original of %s: %s", path,
+                        strerror(-r));
+        struct original *o = original_add(a, kind, path, str_text(&value));
         o->mode = st.st_mode & 07777;
         o->uid = st.st_uid;
         o->gid = st.st_gid;
@@ -180,39 +197,46 @@ void before_made(struct agent *a, const char *path) { before_value(a, "made", pa
 
 void before_value(struct agent *a, const char *kind, const char *key, const char *value)
 {
-        if (!find(a, kind, key))
-                add(a, kind, key, value);
+        if (!original_find(a, kind, key))
+                original_add(a, kind, key, value);
 }
 
 const char *before_get(struct agent *a, const char *kind, const char *key)
 {
-        const struct original *o = find(a, kind, key);
+        const struct original *o = original_find(a, kind, key);
         return o ? o->value : NULL;
 }
 
-bool before_is(struct agent *a, const char *kind, const char *key) { return find(a, kind, key) != NULL; }
-
-bool before_unit_was(struct agent *a, const char *unit, const char *word) { return word_in(before_get(a, "unit", unit), word); }
-
-void before_each(struct agent *a, const char *kind, void (*fn)(struct agent *a, const char *key, const char *value))
+bool before_is(struct agent *a, const char *kind, const char *key)
 {
-        load(a);
+        return original_find(a, kind, key) != NULL;
+}
+
+bool before_unit_was(struct agent *a, const char *unit, const char *word)
+{
+        return word_in(before_get(a, "unit", unit), word);
+}
+
+void before_each(struct agent *a, const char *kind,
+        void (*fn)(struct agent *a, const char *key, const char *value))
+{
+        before_load(a);
         for (size_t i = 0; i < a->before.count; i++)
                 if (streq(a->before.v[i].kind, kind))
                         fn(a, a->before.v[i].key, a->before.v[i].value);
 }
 
-/* Directories that were made for this path alone go with it. */
+/* Removes parent directories that were created for this path alone. */
 static void remove_parents(struct agent *a, const char *path)
 {
         char *p CLEANUP(free_p) = xstrdup(path), *slash;
         while ((slash = strrchr(p, '/')) && slash > p) {
                 *slash = 0;
-                struct original *o = find(a, "made", p);
+                struct original *o = original_find(a, "made", p);
                 char *full CLEANUP(free_p) = agent_path(a, p);
                 if (!o || rmdir(full) < 0)
                         return;
-                drop(a, o);
+                original_drop(a, o);
         }
 }
 
@@ -221,11 +245,13 @@ static int restore_file(struct agent *a, const struct original *o, const char *f
         char *from CLEANUP(free_p) = xasprintf("%s/before/%s", a->state, o->value);
         char *temp CLEANUP(free_p) = temp_name(full);
         unlink(temp);
-        int r = link(from, temp) < 0 ? copy(from, temp, 0600) : 0;
-        if (r == 0 && (chown(temp, o->uid, o->gid) < 0 || chmod(temp, o->mode) < 0 || rename(temp, full) < 0))
+        int r = link(from, temp) < 0 ? before_copy(from, temp, 0600) : 0;
+        if (r == 0 && (chown(temp, o->uid, o->gid) < 0 || chmod(temp, o->mode) < 0 ||
+                              rename(temp, full) < 0))
                 r = -errno;
-        unlink(temp); /* still there when it failed, or when both were the same file already: a run before this one was killed here */
-        return r;     /* what was kept goes when no line of the index names it any more */
+        unlink(temp); /* still there after a failure, or when both names are one file: an earlier
+                         run was killed here */
+        return r;     /* the saved file is removed when no line of the index names it */
 }
 
 static int restore_link(const struct original *o, const char *full)
@@ -235,8 +261,8 @@ static int restore_link(const struct original *o, const char *full)
         return symlink(o->value, temp) < 0 || rename(temp, full) < 0 ? -errno : 0;
 }
 
-/* Only one that we made, and only when nothing of others is in it. */
-static int remove_dir(const struct original *o, const char *full, bool *stays)
+/* Removes only a directory that the agent created and that is empty. */
+static int before_remove_dir(const struct original *o, const char *full, bool *stays)
 {
         if (!o || !streq(o->kind, "absent") || rmdir(full) == 0)
                 return 0;
@@ -246,7 +272,7 @@ static int remove_dir(const struct original *o, const char *full, bool *stays)
 
 int before_restore(struct agent *a, const char *path, struct error *err)
 {
-        struct original *o = find(a, NULL, path);
+        struct original *o = original_find(a, NULL, path);
         char *full CLEANUP(free_p) = agent_path(a, path);
         struct stat st;
         bool dir = lstat(full, &st) == 0 && S_ISDIR(st.st_mode);
@@ -257,18 +283,20 @@ int before_restore(struct agent *a, const char *path, struct error *err)
         else if (o && streq(o->kind, "link") && !dir)
                 r = restore_link(o, full), back = 1;
         else if (o && streq(o->kind, "dir") && dir)
-                r = chown(full, o->uid, o->gid) < 0 || chmod(full, o->mode) < 0 ? -errno : 0, back = 1;
+                r = chown(full, o->uid, o->gid) < 0 || chmod(full, o->mode) < 0 ? -errno : 0,
+                back = 1;
         else if (dir)
-                r = remove_dir(o, full, &stays);
+                r = before_remove_dir(o, full, &stays);
         else if (unlink(full) < 0 && errno != ENOENT)
                 r = -errno;
         if (r < 0)
-                return error_set(err, -r, EXIT_STEP, "cannot remove %s: %s", path, strerror(-r));
+                return error_set(
+                        err, -r, EXIT_STEP, "cannot restore or remove %s: %s", path, strerror(-r));
         sync_dir(full);
         if (o)
-                drop(a, o);
+                original_drop(a, o);
         if (stays)
-                before_made(a, path); /* it goes when the last of ours in it goes */
+                before_made(a, path); /* removed later, together with the last path in it */
         else if (!back)
                 remove_parents(a, path);
         return stays ? 2 : back;

@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "agent/child.h"
+#include "base/core.h"
 
-#define OUT_FRAME ((size_t)32 << 10) /* of what a RUN prints, in one frame */
-#define GRACE_MS  1000               /* between asking a program to end and killing it */
+#define OUT_FRAME ((size_t)32 << 10) /* output of a RUN in one frame */
+#define GRACE_MS  1000               /* from SIGTERM to SIGKILL */
 
 void words_add(struct words *w, const char *word)
 {
@@ -25,8 +27,8 @@ void words_release(struct words *w)
         *w = (struct words){ 0 };
 }
 
-/* In the new process. If the agent is killed, what it started goes too: nobody would see how it ends. */
-static _Noreturn void become(const char *const *argv, int fds[3], bool keep, pid_t parent)
+/* In the new process. It ends with the agent, because nobody else would see its result. */
+static _Noreturn void child_exec(const char *const *argv, int fds[3], bool keep, pid_t parent)
 {
         sigset_t none;
         setpgid(0, 0);
@@ -35,6 +37,7 @@ static _Noreturn void become(const char *const *argv, int fds[3], bool keep, pid
                         _exit(127);
         sigemptyset(&none);
         signal(SIGPIPE, SIG_DFL);
+        core_as_before();
         sigprocmask(SIG_SETMASK, &none, NULL);
         if (!keep) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -46,7 +49,7 @@ static _Noreturn void become(const char *const *argv, int fds[3], bool keep, pid
         _exit(127);
 }
 
-static void close_all(int fds[3])
+static void child_close_pipes(int fds[3])
 {
         for (int i = 0; i < 3; i++)
                 close_p(&fds[i]);
@@ -61,7 +64,7 @@ struct child *child_start(struct session *s, const char *const *argv, bool keep)
         for (int i = 0; i < 3; i++) {
                 int p[2];
                 if (pipe2(p, O_CLOEXEC) < 0) {
-                        close_all(theirs);
+                        child_close_pipes(theirs);
                         goto failed;
                 }
                 theirs[i] = p[i != 0];
@@ -71,22 +74,22 @@ struct child *child_start(struct session *s, const char *const *argv, bool keep)
         pid_t parent = getpid();
         c->pid = fork();
         if (c->pid == 0)
-                become(argv, theirs, keep, parent);
-        close_all(theirs);
+                child_exec(argv, theirs, keep, parent);
+        child_close_pipes(theirs);
         if (c->pid > 0) {
-                setpgid(c->pid, c->pid); /* whoever is first */
+                setpgid(c->pid, c->pid); /* in both processes: either may be the first */
                 return c;
         }
 failed:
         str_addf(&c->text[1], "cannot run %s: %s\n", argv[0], strerror(errno));
         c->ended = true;
         c->status = 127 << 8;
-        close_all(c->fd);
+        child_close_pipes(c->fd);
         return c;
 }
 
-/* What it has to read; with nothing (more) to say, its input is closed. */
-static void feed(struct child *c)
+/* Writes its standard input, and closes it at the end. */
+static void child_feed(struct child *c)
 {
         if (c->fd[0] < 0)
                 return;
@@ -95,13 +98,14 @@ static void feed(struct child *c)
                 if (n > 0)
                         c->sent += (size_t)n;
                 else if (n < 0 && errno != EAGAIN && errno != EINTR)
-                        c->sent = c->input.len; /* it does not want it */
+                        c->sent = c->input.len; /* it does not read its input */
         }
         if (c->sent == c->input.len)
                 close_p(&c->fd[0]);
 }
 
-static void frame_out(struct session *s, const struct child *c, int stream, const char *data, size_t n)
+static void child_send_output(
+        struct session *s, const struct child *c, int stream, const char *data, size_t n)
 {
         size_t b = wire_begin(&s->outgoing, WIRE_OUT);
         wire_number(&s->outgoing, TAG_ID, c->id);
@@ -110,8 +114,22 @@ static void frame_out(struct session *s, const struct child *c, int stream, cons
         wire_end(&s->outgoing, b);
 }
 
-/* Reads one piece of what it prints; false when there is nothing at the moment. */
-static bool drink(struct session *s, struct child *c, int stream)
+static void child_text(struct child *c, struct str *text, const char *data, size_t n)
+{
+        bool whole = c->whole && text == &c->text[0];
+        if (whole && text->len + n > c->whole) {
+                c->over = true;
+                return;
+        }
+        if (!whole && text->len > CHILD_TEXT) {
+                memmove(text->data, text->data + text->len - CHILD_TEXT / 2, CHILD_TEXT / 2);
+                str_truncate(text, CHILD_TEXT / 2);
+        }
+        str_addn(text, data, n);
+}
+
+/* Reads one piece of its output; false when there is none at the moment. */
+static bool child_read(struct session *s, struct child *c, int stream)
 {
         char buf[OUT_FRAME];
         ssize_t n = c->fd[stream] < 0 ? 0 : read(c->fd[stream], buf, sizeof(buf));
@@ -122,9 +140,9 @@ static bool drink(struct session *s, struct child *c, int stream)
         }
         struct str *text = &c->text[stream - 1];
         if (c->run)
-                frame_out(s, c, stream, buf, (size_t)n);
-        else if (text->len < CHILD_TEXT)
-                str_addn(text, buf, (size_t)n);
+                child_send_output(s, c, stream, buf, (size_t)n);
+        else
+                child_text(c, text, buf, (size_t)n);
         return true;
 }
 
@@ -144,21 +162,25 @@ static void child_forget(struct session *s, struct child *c)
                         *p = c->next;
                         break;
                 }
-        close_all(c->fd);
+        child_close_pipes(c->fd);
         str_wipe_release(&c->input);
         str_release(&c->text[0]);
         str_release(&c->text[1]);
         free(c);
 }
 
-static uint64_t exit_value(int status) { return WIFSIGNALED(status) ? 128u + (unsigned)WTERMSIG(status) : (unsigned)WEXITSTATUS(status); }
+static uint64_t child_exit_value(int status)
+{
+        return WIFSIGNALED(status) ? 128u + (unsigned)WTERMSIG(status)
+                                   : (unsigned)WEXITSTATUS(status);
+}
 
-/* A RUN is over when its program is: what else holds its pipes open is not waited for. */
-static void run_over(struct session *s, struct child *c)
+/* A RUN ends with its program: other processes that hold its pipes open are not waited for. */
+static void child_send_exit(struct session *s, struct child *c)
 {
         size_t b = wire_begin(&s->outgoing, WIRE_EXIT);
         wire_number(&s->outgoing, TAG_ID, c->id);
-        wire_number(&s->outgoing, TAG_STATUS, exit_value(c->status));
+        wire_number(&s->outgoing, TAG_STATUS, child_exit_value(c->status));
         wire_end(&s->outgoing, b);
         child_forget(s, c);
 }
@@ -168,10 +190,10 @@ void children_turn(struct session *s, const struct pollfd *p, size_t n)
         size_t i = 0;
         for (struct child *c = s->children; c && i + 3 <= n; c = c->next, i += 3) {
                 if (p[i].revents && c->fd[0] == p[i].fd)
-                        feed(c);
+                        child_feed(c);
                 for (int k = 1; k < 3; k++)
                         if (p[i + (size_t)k].revents && c->fd[k] == p[i + (size_t)k].fd)
-                                drink(s, c, k);
+                                child_read(s, c, k);
         }
 }
 
@@ -186,22 +208,15 @@ void children_reap(struct session *s)
                         c->ended = true;
                         c->status = status;
                         for (int k = 1; k < 3; k++)
-                                while (drink(s, c, k) && !s->broken)
+                                while (child_read(s, c, k) && !s->broken)
                                         session_flush(s);
-                        close_all(c->fd);
+                        child_close_pipes(c->fd);
                         if (c->run)
-                                run_over(s, c);
+                                child_send_exit(s, c);
                 }
 }
 
-static int64_t now_ms(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static void signal_group(const struct child *c, int sig)
+static void child_signal_group(const struct child *c, int sig)
 {
         if (!c->ended && c->pid > 0)
                 kill(-c->pid, sig);
@@ -212,7 +227,7 @@ void child_free(struct session *s, struct child *c)
         if (!c)
                 return;
         if (!c->ended) {
-                signal_group(c, SIGKILL);
+                child_signal_group(c, SIGKILL);
                 waitpid(c->pid, NULL, 0);
         }
         child_forget(s, c);
@@ -222,8 +237,8 @@ void children_end(struct session *s)
 {
         for (struct child *c = s->children; c; c = c->next)
                 if (!c->keep)
-                        signal_group(c, SIGTERM);
-        for (int64_t until = now_ms() + GRACE_MS; s->children && now_ms() < until;) {
+                        child_signal_group(c, SIGTERM);
+        for (int64_t until = clock_ms() + GRACE_MS; s->children && clock_ms() < until;) {
                 bool running = false;
                 for (struct child *c = s->children; c; c = c->next)
                         running |= !c->ended && !c->keep;
@@ -238,47 +253,41 @@ void children_end(struct session *s)
         }
 }
 
-/* The last line that says something, for the sentence. */
-static void last_line(const struct child *c, struct str *out)
-{
-        const struct str *t = c->text[1].len ? &c->text[1] : &c->text[0];
-        size_t end = t->len;
-        while (end && strchr(" \t\r\n", t->data[end - 1]))
-                end--;
-        size_t start = end;
-        while (start && t->data[start - 1] != '\n')
-                start--;
-        str_addn(out, end > start ? t->data + start : "", end - start < 500 ? end - start : 500);
-}
-
 static int child_failed(const struct child *c, struct error *err)
 {
-        struct str line CLEANUP(str_release) = { 0 };
-        last_line(c, &line);
+        char *line CLEANUP(free_p) = str_last_line(&c->text[c->text[1].len ? 1 : 0]);
         if (WIFSIGNALED(c->status))
-                return error_set(err, EIO, EXIT_STEP, "ended by signal %d%s%s", WTERMSIG(c->status), line.len ? ": " : "", str_text(&line));
-        if (line.len)
-                return error_set(err, EIO, EXIT_STEP, "%s", str_text(&line));
-        return error_set(err, EIO, EXIT_STEP, "it ended with status %d", WEXITSTATUS(c->status));
+                return error_set(err, EIO, EXIT_STEP, "killed by signal %d%s%.500s",
+                        WTERMSIG(c->status), *line ? ": " : "", line);
+        if (*line)
+                return error_set(err, EIO, EXIT_STEP, "%.500s", line);
+        return error_set(err, EIO, EXIT_STEP, "exit status %d", WEXITSTATUS(c->status));
 }
 
 int child_wait(struct session *s, struct child *c, int seconds, struct error *err)
 {
-        int64_t until = now_ms() + (int64_t)seconds * 1000;
+        int64_t until = clock_ms() + (int64_t)seconds * 1000;
         while (!c->ended) {
-                int64_t left = until - now_ms();
+                int64_t left = until - clock_ms();
                 if (s->cut && !c->keep)
-                        return error_set(err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");
+                        return error_set(
+                                err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");
                 if (seconds >= 0 && left <= 0)
-                        return error_set(err, ETIMEDOUT, EXIT_STEP, "it did not end within %d s", seconds);
+                        return error_set(
+                                err, ETIMEDOUT, EXIT_STEP, "not finished after %d s", seconds);
                 session_turn(s, seconds < 0 ? -1 : left > 1000 ? 1000 : (int)left);
         }
+        if (c->over)
+                return error_set(err, EFBIG, EXIT_STEP,
+                        "it printed more than %zu MB: the output is incomplete", c->whole >> 20);
         return c->status ? child_failed(c, err) : 0;
 }
 
-int tool(struct session *s, const char *const *argv, int seconds, struct str *out, struct error *err)
+int tool(
+        struct session *s, const char *const *argv, int seconds, struct str *out, struct error *err)
 {
         struct child *c = child_start(s, argv, false);
+        c->whole = out ? CHILD_WHOLE : 0;
         int r = child_wait(s, c, seconds, err);
         if (out)
                 str_addn(out, str_text(&c->text[0]), c->text[0].len);
@@ -294,26 +303,28 @@ int session_run(struct session *s, const struct wire_frame *f, struct error *err
         size_t running = 0;
         for (struct child *c = s->children; c; c = c->next, running++)
                 if (c->run && c->id == wire_value(f, TAG_ID, 0))
-                        return error_set(err, EPROTO, EXIT_STEP, "the operator started two programs with the same number");
+                        return error_set(err, EPROTO, EXIT_STEP, "two RUN orders have the same id");
         for (size_t at = 0; wire_field(f, &at, &v) > 0;)
                 if (v.tag == TAG_ARG) {
                         if (memchr(v.data, 0, v.len))
-                                return error_set(err, EPROTO, EXIT_STEP, "an argument of a program to run has a NUL in it");
+                                return error_set(err, EPROTO, EXIT_STEP,
+                                        "an argument of a RUN order contains a NUL byte");
                         str_addn(&args, v.data, v.len);
                         str_addc(&args, 0);
                 }
         for (size_t at = 0; at < args.len; at += strlen(args.data + at) + 1)
                 words_add(&w, args.data + at);
-        if (!w.n || running + 8 > CHILDREN_MAX) /* a few are for the agent itself */
-                return error_set(err, EPROTO, EXIT_STEP, w.n ? "too many programs at once" : "a program to run has no name");
+        if (!w.n || running + 8 > CHILDREN_MAX) /* some are reserved for the agent's own programs */
+                return error_set(err, EPROTO, EXIT_STEP,
+                        w.n ? "too many programs run at once" : "a RUN order has no program");
         struct child *c = child_start(s, w.v, false);
         c->run = true;
         c->id = wire_value(f, TAG_ID, 0);
         if (wire_find(f, TAG_INPUT, &v))
                 str_addn(&c->input, v.data, v.len);
         if (c->ended) {
-                frame_out(s, c, 2, str_text(&c->text[1]), c->text[1].len);
-                run_over(s, c);
+                child_send_output(s, c, 2, str_text(&c->text[1]), c->text[1].len);
+                child_send_exit(s, c);
         }
         return 0;
 }

@@ -1,4 +1,4 @@
-/* Between session.c and child.c: the children's part of a turn. */
+/* Shared by session.c and child.c: the children's part of session_turn. */
 #ifndef SLIPWAY_CHILD_H
 #define SLIPWAY_CHILD_H
 
@@ -8,10 +8,11 @@
 
 #define CHILDREN_MAX 64
 
-size_t children_poll(struct session *s, struct pollfd *p); /* fills in what to wait for; how many */
+size_t children_poll(struct session *s,
+        struct pollfd *p); /* fills in the descriptors to poll; returns how many */
 void children_turn(struct session *s, const struct pollfd *p, size_t n);
 void children_reap(struct session *s);
-/* Ends them all: asks, then kills. Those to keep are waited for. */
+/* Ends all children, with SIGTERM and then SIGKILL, and waits for those with `keep`. */
 void children_end(struct session *s);
 
 #endif

@@ -1,9 +1,11 @@
-/* What is no longer as it was applied. Files are compared by what the file system says of them, and read only where that differs. */
+/* Finds what changed since it was applied. A file is read only when lstat says something else than
+ * at its last change. */
 #include "agent/agent.h"
 
 #define LOOK_SECONDS 60
 
-static bool file_drifted(struct agent *a, const char *path, const struct print *print, const char *digest, unsigned flags)
+static bool file_drifted(struct agent *a, const char *path, const struct print *print,
+        const char *digest, unsigned flags)
 {
         char *full CLEANUP(free_p) = agent_path(a, path), now_digest[SHA256_HEX];
         struct print now;
@@ -11,7 +13,8 @@ static bool file_drifted(struct agent *a, const char *path, const struct print *
                 return true;
         if (flags & SPEC_ONCE || print_equal(&now, print))
                 return false;
-        return now.mode != print->mode || now.uid != print->uid || now.gid != print->gid || !file_digest(full, now_digest) || !streq(now_digest, digest);
+        return now.mode != print->mode || now.uid != print->uid || now.gid != print->gid ||
+               !file_digest(full, now_digest) || !streq(now_digest, digest);
 }
 
 static bool link_drifted(struct agent *a, const struct row *row)
@@ -19,16 +22,18 @@ static bool link_drifted(struct agent *a, const struct row *row)
         char *full CLEANUP(free_p) = agent_path(a, row->key), target[4096];
         ssize_t n = readlink(full, target, sizeof(target) - 1);
         target[n < 0 ? 0 : n] = 0;
-        return n < 0 || (!(row->flags & SPEC_ONCE) && (!row->target || !streq(target, row->target)));
+        return n < 0 ||
+               (!(row->flags & SPEC_ONCE) && (!row->target || !streq(target, row->target)));
 }
 
 static bool dir_drifted(struct agent *a, const struct row *row)
 {
         struct print now;
-        return !dir_print(a, row->key, &now) || now.mode != row->print.mode || now.uid != row->print.uid || now.gid != row->print.gid;
+        return !dir_print(a, row->key, &now) || now.mode != row->print.mode ||
+               now.uid != row->print.uid || now.gid != row->print.gid;
 }
 
-static bool drifted(struct agent *a, const struct row *row)
+static bool row_drifted(struct agent *a, const struct row *row)
 {
         bool there;
         switch (row->kind) {
@@ -42,9 +47,12 @@ static bool drifted(struct agent *a, const struct row *row)
                 if (!(row->flags & SPEC_SET))
                         return file_drifted(a, row->key, &row->print, row->digest, row->flags);
                 for (size_t i = 0; i < row->member_count; i++)
-                        if (file_drifted(a, row->members[i].path, &row->members[i].print, row->members[i].digest, 0))
+                        if (file_drifted(a, row->members[i].path, &row->members[i].print,
+                                    row->members[i].digest, 0))
                                 return true;
                 return !row->digest[0];
+        case SPEC_BLOCK:
+                return block_drifted(a, row);
         case SPEC_SYSCTL:
                 return row->target && !sysctl_same(a, row->key, row->target, &there) && there;
         default:
@@ -52,8 +60,8 @@ static bool drifted(struct agent *a, const struct row *row)
         }
 }
 
-/* A frame has an end: who has that many to mend need not know them all. */
-static void tell(struct str *frame, const char *key)
+/* Stops at the size of a frame: a part of so long a list is enough to apply again. */
+static void drift_add(struct str *frame, const char *key)
 {
         if (frame->len < WIRE_MAX - 8192)
                 wire_text(frame, TAG_DRIFT, key);
@@ -85,7 +93,7 @@ static void units_drift(struct agent *a, struct drift *d, struct str *frame)
         for (size_t i = 0; i < d->names.n; i++) {
                 const struct row *row = record_find(&a->record, SPEC_UNIT, d->names.v[i]);
                 if (!row->digest[0] || !unit_as_wanted(&now[i], row->flags))
-                        tell(frame, row->key);
+                        drift_add(frame, row->key);
         }
 }
 
@@ -95,8 +103,9 @@ static void images_drift(struct agent *a, struct drift *d, struct str *frame)
         bool known = d->images && child_wait(&a->session, d->images, LOOK_SECONDS, &err) == 0;
         for (size_t i = 0; i < a->record.count; i++) {
                 const struct row *row = a->record.rows[i];
-                if (row->kind == SPEC_IMAGE && (!row->digest[0] || (known && !images_have(&d->images->text[0], row->key))))
-                        tell(frame, row->key);
+                if (row->kind == SPEC_IMAGE &&
+                        (!row->digest[0] || (known && !images_have(&d->images->text[0], row->key))))
+                        drift_add(frame, row->key);
         }
 }
 
@@ -104,8 +113,8 @@ void drift_end(struct agent *a, struct drift *d, struct str *frame)
 {
         if (a->record.spec[0]) {
                 for (size_t i = 0; i < a->record.count; i++)
-                        if (drifted(a, a->record.rows[i]))
-                                tell(frame, a->record.rows[i]->key);
+                        if (row_drifted(a, a->record.rows[i]))
+                                drift_add(frame, a->record.rows[i]->key);
                 if (d->units)
                         units_drift(a, d, frame);
                 if (agent_whole(a)) {

@@ -1,12 +1,9 @@
-#include <grp.h>
-#include <pwd.h>
-
 #include "agent/agent.h"
 
 static const struct {
         const char *name;
         bool path, blob;
-        unsigned mode; /* where the operator said none */
+        unsigned mode; /* the default */
 } kinds[SPEC_KIND_COUNT] = {
         [SPEC_DIR] = { "dir", true, false, 0755 },
         [SPEC_FILE] = { "file", true, true, 0644 },
@@ -18,6 +15,9 @@ static const struct {
         [SPEC_MODULE] = { "module", false, false, 0 },
         [SPEC_MOUNT] = { "mount", true, false, 0 },
         [SPEC_PACKAGE] = { "package", false, false, 0 },
+        [SPEC_USER] = { "user", false, false, 0 },
+        [SPEC_BLOCK] = { "block", true, false, 0644 },
+        [SPEC_COMMAND] = { "command", false, false, 0 },
 };
 
 const char *kind_name(enum spec_kind k) { return kinds[k].name; }
@@ -42,7 +42,7 @@ bool word_in(const char *list, const char *word)
         return false;
 }
 
-static bool plain(const char *s)
+static bool entry_plain_text(const char *s)
 {
         for (; *s; s++)
                 if ((unsigned char)*s < 0x20 || *s == 0x7f)
@@ -50,25 +50,29 @@ static bool plain(const char *s)
         return true;
 }
 
-/* Absolute, with no part that is empty, "." or "..": it names one place, below the root. */
+/* Absolute, without empty, "." or ".." parts: it names one place below the root. */
 static bool good_path(const char *p)
 {
         if (*p != '/' || !p[1])
                 return false;
         while (*p) {
                 size_t n = strcspn(++p, "/");
-                if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.') || n > 200)
+                if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.') ||
+                        n > 200)
                         return false;
                 p += n;
         }
         return true;
 }
 
-/* Names become arguments of programs: none may look like an option. */
-static bool good_name(const char *n) { return *n && *n != '-' && strlen(n) < 500 && !strchr(n, ' '); }
+/* Names are arguments of programs, so none may look like an option. */
+static bool good_name(const char *n)
+{
+        return *n && *n != '-' && strlen(n) < 500 && !strchr(n, ' ');
+}
 
-/* A sysctl's value may be several words: blanks between them say nothing. */
-static void squeeze(char *s)
+/* A sysctl's value may have several words: blanks between them do not count. */
+static void sysctl_squeeze(char *s)
 {
         char *to = s;
         for (char *p = s; *p; p++) {
@@ -81,7 +85,7 @@ static void squeeze(char *s)
         *to = 0;
 }
 
-static int bad(struct error *err, const struct entry *e, const char *why)
+static int entry_bad(struct error *err, const struct entry *e, const char *why)
 {
         return error_set(err, EPROTO, EXIT_STEP, "entry %zu of the spec: %s", e->index, why);
 }
@@ -91,25 +95,29 @@ static int entry_validate(struct entry *e, struct error *err)
         const char *texts[] = { e->path, e->name, e->target, e->owner, e->units };
         const char *key = entry_key(e);
         if (e->kind == SPEC_SYSCTL && e->target)
-                squeeze(e->target);
+                sysctl_squeeze(e->target);
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-                if (texts[i] && !plain(texts[i]))
-                        return bad(err, e, "a text has a control character in it");
+                if (texts[i] && !entry_plain_text(texts[i]))
+                        return entry_bad(err, e, "a text field has a control character");
         if (!key)
-                return bad(err, e, "it has no path or name");
+                return entry_bad(err, e, "no path or name");
         if (kinds[e->kind].path ? !good_path(key) : !good_name(key))
-                return bad(err, e, kinds[e->kind].path ? "its path is not absolute and plain" : "its name is not a plain word");
+                return entry_bad(err, e,
+                        kinds[e->kind].path
+                                ? "the path is not absolute, or has empty or dot parts"
+                                : "the name is empty, has blanks or begins with a dash");
         if ((e->kind == SPEC_LINK || e->kind == SPEC_SYSCTL) && (!e->target || !*e->target))
-                return bad(err, e, "it has no target");
+                return entry_bad(err, e, "no target");
         if (e->kind == SPEC_SYSCTL && strstr(e->name, ".."))
-                return bad(err, e, "its name is not that of a sysctl");
+                return entry_bad(err, e, "the name is not that of a sysctl");
         if ((e->kind == SPEC_ARTIFACT || e->kind == SPEC_IMAGE) && !e->blob)
-                return bad(err, e, "the digest of its content is not said");
+                return entry_bad(err, e, "no digest of its content");
         return 0;
 }
 
-/* A digest names the blob that holds the content; an image's may come as its target. */
-static int entry_content(struct agent *a, const struct wire_frame *f, struct entry *e, struct error *err)
+/* The digest names the blob with the content; that of an image may come as its target. */
+static int entry_content(
+        struct agent *a, const struct wire_frame *f, struct entry *e, struct error *err)
 {
         struct wire_field v;
         char *digest CLEANUP(free_p) = wire_string(f, TAG_DIGEST);
@@ -117,33 +125,41 @@ static int entry_content(struct agent *a, const struct wire_frame *f, struct ent
                 digest = xstrdup(has_prefix(e->target, "sha256:") ? e->target + 7 : e->target);
         if (digest) {
                 if (!kinds[e->kind].blob || !sha256_valid(digest))
-                        return bad(err, e, "its digest is none");
+                        return entry_bad(err, e, "the digest is not valid");
                 memcpy(e->digest, digest, SHA256_HEX);
                 e->blob = true;
                 return 0;
         }
-        if (e->kind != SPEC_FILE)
+        if (e->kind != SPEC_FILE && e->kind != SPEC_BLOCK && e->kind != SPEC_COMMAND)
                 return 0;
         if (!wire_find(f, TAG_CONTENT, &v))
                 v = (struct wire_field){ .data = (const uint8_t *)"" };
         if ((a->contents += v.len) > CONTENTS_MAX)
-                return bad(err, e, "the contents of the spec are too many to be sent at once");
-        e->content = xmalloc(v.len);
+                return entry_bad(err, e, "the contents of all entries exceed the limit of a spec");
+        e->content = xmalloc(v.len + 1); /* the words of a command end in a NUL, also a lost one */
         e->len = v.len;
         memcpy(e->content, v.data, v.len);
+        e->content[v.len] = 0;
         sha256_hex(v.data, v.len, e->digest);
         return 0;
 }
 
-static char *id_of(enum spec_kind kind, const char *key) { return xasprintf("%d %s", (int)kind, key); }
+static char *entry_id(enum spec_kind kind, const char *key)
+{
+        return xasprintf("%d %s", (int)kind, key);
+}
 
 int entry_decode(struct agent *a, const struct wire_frame *f, struct error *err)
 {
-        uint64_t kind = wire_value(f, TAG_KIND, SPEC_KIND_COUNT), class = wire_value(f, TAG_CLASS, CLASS_SECRET);
+        uint64_t kind = wire_value(f, TAG_KIND, SPEC_KIND_COUNT),
+                 class = wire_value(f, TAG_CLASS, CLASS_SECRET);
         if (a->count == a->expected || kind >= SPEC_KIND_COUNT || class > CLASS_SECRET)
-                return error_set(err, EPROTO, EXIT_STEP, "entry %zu of the spec is of a kind this agent does not know", a->count);
+                return error_set(err, EPROTO, EXIT_STEP,
+                        "entry %zu of the spec has a kind that this agent does not know", a->count);
         struct entry *e = &a->entries[a->count];
-        *e = (struct entry){ .kind = (enum spec_kind)kind, .class = (enum spec_class) class, .index = a->count };
+        *e = (struct entry){
+                .kind = (enum spec_kind)kind, .class = (enum spec_class) class, .index = a->count
+        };
         a->count++;
         e->flags = (unsigned)wire_value(f, TAG_FLAGS, 0);
         e->mode = (unsigned)wire_value(f, TAG_FILE_MODE, kinds[kind].mode) & 07777;
@@ -155,10 +171,10 @@ int entry_decode(struct agent *a, const struct wire_frame *f, struct error *err)
         int r = entry_content(a, f, e, err);
         if (r < 0 || (r = entry_validate(e, err)) < 0)
                 return r;
-        char *id = id_of(e->kind, entry_key(e));
+        char *id = entry_id(e->kind, entry_key(e));
         if (index_get(&a->wanted, id)) {
                 free(id);
-                return bad(err, e, "it is there twice");
+                return entry_bad(err, e, "the spec has it twice");
         }
         e->id = id;
         index_put(&a->wanted, id, e);
@@ -171,7 +187,8 @@ void entries_release(struct agent *a)
         for (size_t i = 0; i < a->count; i++) {
                 struct entry *e = &a->entries[i];
                 wipe(e->content, e->len);
-                char **texts[] = { &e->id, &e->path, &e->name, &e->target, &e->owner, &e->units, &e->content };
+                char **texts[] = { &e->id, &e->path, &e->name, &e->target, &e->owner, &e->units,
+                        &e->content };
                 for (size_t k = 0; k < ARRAY_SIZE(texts); k++)
                         free_p(texts[k]);
         }
@@ -181,7 +198,7 @@ void entries_release(struct agent *a)
         a->receiving = a->complete = false;
 }
 
-static bool number(const char *s, unsigned *out)
+static bool entry_number(const char *s, unsigned *out)
 {
         char *end;
         unsigned long v = strtoul(s, &end, 10);
@@ -197,24 +214,17 @@ int entry_owner(const struct entry *e, unsigned *uid, unsigned *gid, struct erro
         char *user CLEANUP(free_p) = xstrdup(e->owner), *group = strchr(user, ':');
         if (group)
                 *group++ = 0;
-        struct passwd *pw = NULL;
-        if (*user && !number(user, uid)) {
-                pw = getpwnam(user);
-                if (!pw)
-                        return error_set(err, ENOENT, EXIT_STEP, "there is no user %s on this node", user);
-                *uid = pw->pw_uid;
-                *gid = pw->pw_gid;
-        }
-        if (group && *group && !number(group, gid)) {
-                struct group *gr = getgrnam(group);
-                if (!gr)
-                        return error_set(err, ENOENT, EXIT_STEP, "there is no group %s on this node", group);
-                *gid = gr->gr_gid;
-        }
+        if (*user && !entry_number(user, uid) && !user_find(user, uid, gid))
+                return error_set(
+                        err, ENOENT, EXIT_STEP, "user %s does not exist on this node", user);
+        if (group && *group && !entry_number(group, gid) && !group_find(group, gid))
+                return error_set(
+                        err, ENOENT, EXIT_STEP, "group %s does not exist on this node", group);
         return 0;
 }
 
-static const char *const state_names[] = { "same", "created", "changed", "restarted", "started", "removed", "failed" };
+static const char *const state_names[] = { "same", "created", "changed", "restarted", "started",
+        "removed", "failed" };
 
 void entry_done(struct agent *a, struct entry *e, enum wire_state state, const char *fmt, ...)
 {
@@ -234,15 +244,20 @@ void entry_done(struct agent *a, struct entry *e, enum wire_state state, const c
         if (state == STATE_FAILED)
                 e->broken = true;
         if (state != STATE_SAME)
-                journal(a, "%s %s %s%s%s", state_names[state], kind_name(e->kind), entry_key(e), detail.len ? ": " : "", str_text(&detail));
+                journal(a, "%s %s %s%s%s", state_names[state], kind_name(e->kind), entry_key(e),
+                        detail.len ? ": " : "", str_text(&detail));
 }
 
-void entry_report(struct agent *a, struct entry *e, enum wire_state state) { entry_done(a, e, state, "%s", ""); }
+void entry_report(struct agent *a, struct entry *e, enum wire_state state)
+{
+        entry_done(a, e, state, "%s", "");
+}
 
 void entry_failed(struct agent *a, struct entry *e, struct error *err)
 {
-        if (err->code == ECANCELED) /* not the entry's fault: the run stops */
+        if (err->code == ECANCELED) /* the connection was cut, and the run stops */
                 return;
-        entry_done(a, e, STATE_FAILED, "%s %s: %s%s%s", kind_name(e->kind), entry_key(e), err->message ? err->message : "failed", err->hint ? "; " : "",
+        entry_done(a, e, STATE_FAILED, "%s %s: %s%s%s", kind_name(e->kind), entry_key(e),
+                err->message ? err->message : "failed", err->hint ? "; " : "",
                 err->hint ? err->hint : "");
 }

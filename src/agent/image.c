@@ -1,4 +1,5 @@
-/* Images, into the runtime that runs. They are pinned: there may be no registry to fetch one from again, so the kubelet must not tidy them away. */
+/* Images, imported into the running container runtime. They are pinned: without a registry to fetch
+ * them from again, the kubelet's garbage collection must not remove them. */
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -19,10 +20,15 @@ static bool runtime_runs(void)
 
 struct child *images_list(struct agent *a)
 {
-        return agent_whole(a) && runtime_runs() ? child_start(&a->session, WORDS("ctr", "-n", "k8s.io", "images", "ls", "-q"), false) : NULL;
+        if (!agent_whole(a) || !runtime_runs())
+                return NULL;
+        struct child *c =
+                child_start(&a->session, WORDS("ctr", "-n", "k8s.io", "images", "ls", "-q"), false);
+        c->whole = CHILD_WHOLE;
+        return c;
 }
 
-/* What the runtime has, if it can be asked. */
+/* The images of the runtime, if it answers. */
 struct images {
         struct str list;
         bool known;
@@ -48,8 +54,9 @@ bool images_have(const struct str *list, const char *name)
         return false;
 }
 
-/* The name says which image it is; where the record has another digest for it, it is imported again. */
-static bool is_there(struct agent *a, const struct images *now, const struct entry *e)
+/* An image is known by its name; it is imported again when the record has another digest for that
+ * name. */
+static bool image_is_there(struct agent *a, const struct images *now, const struct entry *e)
 {
         const struct row *row = record_find(&a->record, SPEC_IMAGE, e->name);
         if (row && row->digest[0] && !streq(row->digest, e->digest))
@@ -69,36 +76,44 @@ void check_images(struct agent *a)
                 struct entry *e = &a->entries[i];
                 if (e->kind != SPEC_IMAGE)
                         continue;
-                e->state = is_there(a, &now, e) ? STATE_SAME : STATE_CREATED;
+                e->state = image_is_there(a, &now, e) ? STATE_SAME : STATE_CREATED;
                 e->needed = e->state != STATE_SAME;
         }
         str_release(&now.list);
 }
 
-/* It may have been told to start, or to start again, a moment ago: one that is about to stop still answers, so systemd is asked to be done with it first. */
+/* The runtime may just have been told to (re)start. One that is about to stop still answers, so
+ * systemctl start waits for that job first. */
 static int wait_for_runtime(struct agent *a, struct error *err)
 {
-        if (a->mode != 1 && tool(&a->session, WORDS("systemctl", "--quiet", "start", "containerd.service"), SOCKET_SECONDS, NULL, err) < 0)
-                error_release(err); /* whether it runs is seen below */
+        if (a->mode != APPLY_PLACE &&
+                tool(&a->session, WORDS("systemctl", "--quiet", "start", "containerd.service"),
+                        SOCKET_SECONDS, NULL, err) < 0)
+                error_release(err); /* the loop below checks whether it runs */
         for (int i = 0; !runtime_runs(); i++) {
                 if (!session_alive(&a->session))
-                        return error_set(err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");
+                        return error_set(
+                                err, ECANCELED, EXIT_UNREACHABLE, "the connection was cut");
                 if (i >= SOCKET_SECONDS * 50) {
-                        error_set(err, ETIMEDOUT, EXIT_STEP, "containerd does not answer at " SOCKET);
-                        return error_hint(err, "see: journalctl -u containerd");
+                        error_set(
+                                err, ETIMEDOUT, EXIT_STEP, "containerd does not answer on " SOCKET);
+                        return error_hint(err, "check `journalctl -u containerd` on the node");
                 }
                 session_turn(&a->session, 20);
         }
         return 0;
 }
 
-static struct child *import(struct agent *a, const struct entry *e)
+static struct child *image_import(struct agent *a, const struct entry *e)
 {
         char *blob CLEANUP(free_p) = store_path(a, e->digest);
-        return child_start(&a->session, WORDS("ctr", "-n", "k8s.io", "images", "import", "--label", "io.cri-containerd.pinned=pinned", blob), false);
+        return child_start(&a->session,
+                WORDS("ctr", "-n", "k8s.io", "images", "import", "--label",
+                        "io.cri-containerd.pinned=pinned", blob),
+                false);
 }
 
-static void import_wait(struct agent *a, struct entry *e, struct child *c)
+static void image_import_wait(struct agent *a, struct entry *e, struct child *c)
 {
         struct error err CLEANUP(error_release) = { 0 };
         int r = child_wait(&a->session, c, IMPORT_SECONDS, &err);
@@ -109,21 +124,21 @@ static void import_wait(struct agent *a, struct entry *e, struct child *c)
         }
 }
 
-static bool to_import(struct agent *a, struct images *now, struct entry *e)
+static bool image_to_import(struct agent *a, struct images *now, struct entry *e)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        if (is_there(a, now, e))
+        if (image_is_there(a, now, e))
                 return false;
         if (store_has(a, e->digest))
                 return true;
-        error_set(&err, ENODATA, EXIT_STEP, "its content was not sent");
+        error_set(&err, ENODATA, EXIT_STEP, "its content is not in the store of the node");
         error_hint(&err, "run again");
         entry_failed(a, e, &err);
         return false;
 }
 
-/* Some at once; in the order they come. */
-static size_t import_all(struct agent *a, struct images *now, struct entry *e, size_t n)
+/* AT_ONCE at a time, in order. */
+static size_t images_import(struct agent *a, struct images *now, struct entry *e, size_t n)
 {
         struct {
                 struct entry *e;
@@ -132,20 +147,20 @@ static size_t import_all(struct agent *a, struct images *now, struct entry *e, s
         size_t count = 0;
         for (size_t i = 0; i < n + AT_ONCE; i++) {
                 size_t slot = count % AT_ONCE;
-                bool one = i < n && to_import(a, now, &e[i]);
+                bool one = i < n && image_to_import(a, now, &e[i]);
                 if (i < n && !one)
                         continue;
                 if (going[slot].c)
-                        import_wait(a, going[slot].e, going[slot].c);
-                going[slot].c = one && session_alive(&a->session) ? import(a, &e[i]) : NULL;
+                        image_import_wait(a, going[slot].e, going[slot].c);
+                going[slot].c = one && session_alive(&a->session) ? image_import(a, &e[i]) : NULL;
                 going[slot].e = one ? &e[i] : NULL;
                 count++;
         }
         return count - AT_ONCE;
 }
 
-/* What became of one, when all have been tried. */
-static void image_over(struct agent *a, struct entry *e, const struct images *now)
+/* Reports one image after all imports. */
+static void image_report(struct agent *a, struct entry *e, const struct images *now)
 {
         struct error err CLEANUP(error_release) = { 0 };
         if (e->state == STATE_SAME || images_have(&now->list, e->name)) {
@@ -153,7 +168,7 @@ static void image_over(struct agent *a, struct entry *e, const struct images *no
                 entry_report(a, e, e->state);
                 return;
         }
-        error_set(&err, EBADMSG, EXIT_STEP, "its archive was imported, but holds no image of that name");
+        error_set(&err, EBADMSG, EXIT_STEP, "the imported archive has no image of that name");
         entry_failed(a, e, &err);
 }
 
@@ -161,28 +176,29 @@ void apply_images(struct agent *a, struct entry *e, size_t n)
 {
         struct images now = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        bool wanted = false, later = a->mode == 1 && !runtime_runs();
+        bool wanted = false, later = a->mode == APPLY_PLACE && !runtime_runs();
         for (size_t i = 0; i < n; i++)
                 wanted |= e[i].state != STATE_SAME;
         if (wanted && !later && wait_for_runtime(a, &err) == 0) {
                 images_look(a, &now);
-                if (import_all(a, &now, e, n))
+                if (images_import(a, &now, e, n))
                         images_look(a, &now);
         }
         for (size_t i = 0; i < n && !a->session.cut; i++) {
                 if (e[i].over)
                         continue;
                 if (e[i].state != STATE_SAME && later)
-                        entry_done(a, &e[i], STATE_SAME, "imported when the runtime runs");
+                        entry_done(a, &e[i], STATE_SAME, "imported when the runtime is running");
                 else if (e[i].state != STATE_SAME && err.code)
                         entry_failed(a, &e[i], &err);
                 else
-                        image_over(a, &e[i], &now);
+                        image_report(a, &e[i], &now);
         }
         str_release(&now.list);
 }
 
-/* While the old version runs: so that nothing waits for it when the node is changed. What is on the record stays as it is until then. */
+/* Imports images while the old version runs, so that the change of the node does not wait for them.
+ * The record stays unchanged until then. */
 void images_stage(struct agent *a)
 {
         struct images now = { 0 };
@@ -193,7 +209,7 @@ void images_stage(struct agent *a)
                 n++;
         if (n && agent_whole(a) && runtime_runs()) {
                 images_look(a, &now);
-                import_all(a, &now, &a->entries[first], n);
+                images_import(a, &now, &a->entries[first], n);
         }
         str_release(&now.list);
 }
@@ -202,5 +218,6 @@ void image_remove(struct agent *a, const char *name)
 {
         struct error err CLEANUP(error_release) = { 0 };
         if (runtime_runs())
-                tool(&a->session, WORDS("ctr", "-n", "k8s.io", "images", "rm", name), LIST_SECONDS, NULL, &err);
+                tool(&a->session, WORDS("ctr", "-n", "k8s.io", "images", "rm", name), LIST_SECONDS,
+                        NULL, &err);
 }

@@ -1,4 +1,4 @@
-/* Writes JSON: commas by themselves. `key` is NULL inside a list. */
+/* Writes JSON and adds the commas. `key` is NULL inside a list. */
 #ifndef SLIPWAY_JSON_H
 #define SLIPWAY_JSON_H
 

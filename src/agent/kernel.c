@@ -1,4 +1,4 @@
-/* Settings, modules and mounts of the running kernel. A feature is found by looking for what it does: a kernel may have it built in, and then
+/* Sysctls, modules and mounts. A feature is found by its effect: when it is built into the kernel,
  * there is no module file and nothing to load. */
 #include <fcntl.h>
 #include <sys/utsname.h>
@@ -6,12 +6,13 @@
 #include "agent/agent.h"
 #include "base/file.h"
 
-/* --- sysctls --------------------------------------------------------------------------------------------------------- */
+/* ---- sysctls ---- */
 
 static char *sysctl_path(struct agent *a, const char *name)
 {
         char *path = xasprintf("%s/proc/sys/%s", a->root, name);
-        for (char *p = strchr(name, '/') ? NULL : path + strlen(a->root) + strlen("/proc/sys/"); p && *p; p++)
+        for (char *p = strchr(name, '/') ? NULL : path + strlen(a->root) + strlen("/proc/sys/");
+                p && *p; p++)
                 if (*p == '.')
                         *p = '/';
         return path;
@@ -44,18 +45,25 @@ int sysctl_write(struct agent *a, const char *name, const char *value, struct er
         char *path CLEANUP(free_p) = sysctl_path(a, name);
         int fd CLEANUP(close_p) = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_TRUNC);
         int r = fd < 0 ? -errno : write_all(fd, value, strlen(value));
-        return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot set it to %s: %s", value, strerror(-r)) : 0;
+        return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot set it to \"%s\": %s", value,
+                               strerror(-r))
+                     : 0;
 }
 
-/* The kubelet, kube-proxy and the CNI plugins set these whatever the spec says. */
+/* The kubelet, kube-proxy and the CNI plugins change these whatever the spec says. */
 void sysctls_keep(struct agent *a)
 {
-        static const char *const names[] = { "vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops", "kernel.keys.root_maxkeys",
-                "kernel.keys.root_maxbytes", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv6.conf.default.forwarding",
-                "net.ipv4.conf.all.route_localnet", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables",
-                "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_tcp_timeout_established",
-                "net.netfilter.nf_conntrack_tcp_timeout_close_wait", "net.netfilter.nf_conntrack_tcp_be_liberal", "net.ipv4.vs.conntrack",
-                "net.ipv4.vs.conn_reuse_mode", "net.ipv4.vs.expire_nodest_conn", "net.ipv4.vs.expire_quiescent_template", "net.ipv4.conf.all.arp_ignore",
+        static const char *const names[] = { "vm.overcommit_memory", "vm.panic_on_oom",
+                "kernel.panic", "kernel.panic_on_oops", "kernel.keys.root_maxkeys",
+                "kernel.keys.root_maxbytes", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding",
+                "net.ipv6.conf.default.forwarding", "net.ipv4.conf.all.route_localnet",
+                "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables",
+                "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets",
+                "net.netfilter.nf_conntrack_tcp_timeout_established",
+                "net.netfilter.nf_conntrack_tcp_timeout_close_wait",
+                "net.netfilter.nf_conntrack_tcp_be_liberal", "net.ipv4.vs.conntrack",
+                "net.ipv4.vs.conn_reuse_mode", "net.ipv4.vs.expire_nodest_conn",
+                "net.ipv4.vs.expire_quiescent_template", "net.ipv4.conf.all.arp_ignore",
                 "net.ipv4.conf.all.arp_announce" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 struct str now CLEANUP(str_release) = { 0 };
@@ -67,10 +75,11 @@ void sysctls_keep(struct agent *a)
 void check_sysctl(struct agent *a, struct entry *e)
 {
         bool there;
-        e->state = sysctl_same(a, e->name, e->target, &there) || !there ? STATE_SAME : STATE_CHANGED;
+        e->state =
+                sysctl_same(a, e->name, e->target, &there) || !there ? STATE_SAME : STATE_CHANGED;
 }
 
-/* A setting this kernel does not have belongs to a feature it does not have: that is the feature's matter, and told in the facts. */
+/* A missing setting belongs to a feature that this kernel lacks; the facts report that. */
 void apply_sysctls(struct agent *a, struct entry *e, size_t n)
 {
         for (size_t i = 0; i < n && session_alive(&a->session); i++) {
@@ -78,8 +87,10 @@ void apply_sysctls(struct agent *a, struct entry *e, size_t n)
                 struct str now CLEANUP(str_release) = { 0 };
                 bool there;
                 record_entry(a, &e[i]);
-                if (sysctl_same(a, e[i].name, e[i].target, &there) || !there) { /* looked at again: a module may have brought it */
-                        entry_done(a, &e[i], STATE_SAME, "%s", there ? "" : "this kernel has no such setting");
+                if (sysctl_same(a, e[i].name, e[i].target, &there) ||
+                        !there) { /* read again: a module may have added it */
+                        entry_done(a, &e[i], STATE_SAME, "%s",
+                                there ? "" : "this kernel does not have this setting");
                         continue;
                 }
                 if (sysctl_read(a, e[i].name, &now))
@@ -91,7 +102,7 @@ void apply_sysctls(struct agent *a, struct entry *e, size_t n)
         }
 }
 
-/* --- modules --------------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 static bool file_has_line(const char *path, const char *part)
 {
@@ -102,11 +113,11 @@ static bool file_has_line(const char *path, const char *part)
 
 static const struct feature {
         const char *module;
-        const char *path; /* is there when the feature is */
-        const char *in;   /* or: this file has */
-        const char *line; /* this in it */
+        const char *path; /* exists when the feature does */
+        const char *in;   /* or: this file */
+        const char *line; /* has this line */
         bool link;        /* or: a kind of network link */
-        bool nft;         /* or: nftables answers */
+        bool nft;         /* or: the kernel answers over nftables' netlink */
 } features[] = {
         { .module = "overlay", .in = "/proc/filesystems", .line = "\toverlay\n" },
         { .module = "br_netfilter", .path = "/proc/sys/net/bridge/bridge-nf-call-iptables" },
@@ -123,44 +134,54 @@ static const struct feature {
         { .module = "ipip", .path = "/proc/sys/net/ipv4/conf/tunl0" },
 };
 
-static bool listed(const char *file, const char *module)
+static bool module_listed(const char *file, const char *module)
 {
         struct utsname u;
         char *name CLEANUP(free_p) = xasprintf("/%s.ko", module);
         if (uname(&u) < 0)
                 return false;
         char *path CLEANUP(free_p) = xasprintf("/lib/modules/%s/%s", u.release, file);
-        char *other CLEANUP(free_p) = xstrdup(name); /* the same module is written with either */
+        char *other CLEANUP(free_p) = xstrdup(name); /* both spellings are in use */
         for (char *p = other; *p; p++)
                 *p = *p == '_' ? '-' : *p;
         return file_has_line(path, name) || file_has_line(path, other);
 }
 
-/* What costs nothing to look at. */
-static bool seen(const char *module)
+/* Checks that need no attempt. */
+static bool module_seen(const char *module)
 {
         char *sys CLEANUP(free_p) = xasprintf("/sys/module/%s", module);
         for (char *p = sys; *p; p++)
                 *p = *p == '-' ? '_' : *p;
         for (size_t i = 0; i < ARRAY_SIZE(features); i++)
                 if (streq(features[i].module, module) &&
-                        ((features[i].path && access(features[i].path, F_OK) == 0) || (features[i].in && file_has_line(features[i].in, features[i].line))))
+                        ((features[i].path && access(features[i].path, F_OK) == 0) ||
+                                (features[i].in &&
+                                        file_has_line(features[i].in, features[i].line))))
                         return true;
         return access(sys, F_OK) == 0;
 }
 
-/* Tries it out, for what leaves no trace to look at. */
-static bool works(const char *module)
+/* Tries the feature, when no file shows it. */
+static bool module_works(const char *module)
 {
         for (size_t i = 0; i < ARRAY_SIZE(features); i++)
                 if (streq(features[i].module, module))
-                        return (features[i].link && link_kind_works(module)) || (features[i].nft && nftables_works());
+                        return (features[i].link && link_kind_works(module)) ||
+                               (features[i].nft && nftables_works());
         return false;
 }
 
-bool kernel_has(const char *module) { return seen(module) || listed("modules.builtin", module) || works(module); }
+bool kernel_has(const char *module)
+{
+        return module_seen(module) || module_listed("modules.builtin", module) ||
+               module_works(module);
+}
 
-bool kernel_may(const char *module) { return seen(module) || listed("modules.dep", module) || kernel_has(module); }
+bool kernel_may(const char *module)
+{
+        return module_seen(module) || module_listed("modules.dep", module) || kernel_has(module);
+}
 
 void check_module(struct agent *a, struct entry *e)
 {
@@ -173,26 +194,34 @@ void apply_modules(struct agent *a, struct entry *e, size_t n)
         for (size_t i = 0; i < n && session_alive(&a->session); i++) {
                 struct error err CLEANUP(error_release) = { 0 };
                 record_entry(a, &e[i]);
-                if (e[i].state != STATE_SAME && tool(&a->session, WORDS("modprobe", "--", e[i].name), 60, NULL, &err) < 0 && !kernel_has(e[i].name)) {
-                        error_hint(&err, "this kernel has neither the feature nor a module of that name");
+                if (e[i].state != STATE_SAME &&
+                        tool(&a->session, WORDS("modprobe", "--", e[i].name), 60, NULL, &err) < 0 &&
+                        !kernel_has(e[i].name)) {
+                        error_hint(&err,
+                                "install a kernel that has this feature built in or as a module");
                         entry_failed(a, &e[i], &err);
                 } else
                         entry_report(a, &e[i], e[i].state);
         }
 }
 
-/* --- mounts: their units do the work -------------------------------------------------------------------------------- */
+/* ---- mounts: made by their units ---- */
 
 static bool is_mounted(struct agent *a, const char *path)
 {
-        char *full CLEANUP(free_p) = agent_path(a, path), *parent CLEANUP(free_p) = xasprintf("%s/..", full);
+        char *full CLEANUP(free_p) = agent_path(a, path),
+                   *parent CLEANUP(free_p) = xasprintf("%s/..", full);
         struct stat st, up;
         return stat(full, &st) == 0 && stat(parent, &up) == 0 && st.st_dev != up.st_dev;
 }
 
-void check_mount(struct agent *a, struct entry *e) { e->state = is_mounted(a, e->path) ? STATE_SAME : STATE_CREATED; }
+void check_mount(struct agent *a, struct entry *e)
+{
+        e->state = is_mounted(a, e->path) ? STATE_SAME : STATE_CREATED;
+}
 
-/* Its units may stand before it or after: what is not mounted when they have all been started is a failure of theirs. */
+/* Its units may come before or after it in the spec. If it is not mounted after all units have
+ * started, those units have failed. */
 void apply_mounts(struct agent *a, struct entry *e, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
@@ -201,6 +230,7 @@ void apply_mounts(struct agent *a, struct entry *e, size_t n)
                 if (mounted || e[i].state == STATE_SAME)
                         entry_report(a, &e[i], e[i].state);
                 else
-                        entry_done(a, &e[i], STATE_SAME, "not mounted yet: its units mount it");
+                        entry_done(
+                                a, &e[i], STATE_SAME, "not mounted yet: its mount unit does that");
         }
 }

@@ -1,7 +1,9 @@
-/* Files, directories, links and artifacts: is what is there what is wanted? A file that the file system calls unchanged is not read again. */
+/* Compares files, directories, links and artifacts with the spec. A file that lstat shows unchanged
+ * is not read again. */
 #include <fcntl.h>
 
 #include "agent/agent.h"
+#include "base/paths.h"
 
 bool print_take(const char *full, struct print *out)
 {
@@ -21,7 +23,8 @@ bool print_take(const char *full, struct print *out)
 
 bool print_equal(const struct print *a, const struct print *b)
 {
-        return a->known && b->known && a->size == b->size && a->ino == b->ino && a->changed == b->changed && a->mode == b->mode && a->uid == b->uid &&
+        return a->known && b->known && a->size == b->size && a->ino == b->ino &&
+               a->changed == b->changed && a->mode == b->mode && a->uid == b->uid &&
                a->gid == b->gid;
 }
 
@@ -29,7 +32,8 @@ static bool meta_same(const struct entry *e, const struct print *p)
 {
         struct error err CLEANUP(error_release) = { 0 };
         unsigned uid, gid;
-        return (p->mode & 07777) == e->mode && entry_owner(e, &uid, &gid, &err) == 0 && p->uid == uid && p->gid == gid;
+        return (p->mode & 07777) == e->mode && entry_owner(e, &uid, &gid, &err) == 0 &&
+               p->uid == uid && p->gid == gid;
 }
 
 void check_file(struct agent *a, struct entry *e)
@@ -47,14 +51,16 @@ void check_file(struct agent *a, struct entry *e)
         }
         if (spec_keeps(e->flags))
                 return;
-        e->content_same = S_ISREG(now.mode) &&
-                          ((row && streq(row->digest, e->digest) && print_equal(&row->print, &now)) || (file_digest(full, digest) && streq(digest, e->digest)));
+        e->content_same =
+                S_ISREG(now.mode) &&
+                ((row && streq(row->digest, e->digest) && print_equal(&row->print, &now)) ||
+                        (file_digest(full, digest) && streq(digest, e->digest)));
         e->needed = e->blob && !e->content_same;
         if (!e->content_same || !meta_same(e, &now))
                 e->state = STATE_CHANGED;
 }
 
-/* Of a directory only its mode and owner: what is in it is its own. A link to a directory will do. */
+/* Only the mode and owner of a directory count. A link to a directory is accepted. */
 bool dir_print(const struct agent *a, const char *path, struct print *out)
 {
         char *full CLEANUP(free_p) = agent_path(a, path);
@@ -62,7 +68,9 @@ bool dir_print(const struct agent *a, const char *path, struct print *out)
         *out = (struct print){ 0 };
         if (stat(full, &st) < 0 || !S_ISDIR(st.st_mode))
                 return false;
-        *out = (struct print){ .known = true, .mode = st.st_mode, .uid = st.st_uid, .gid = st.st_gid };
+        *out = (struct print){
+                .known = true, .mode = st.st_mode, .uid = st.st_uid, .gid = st.st_gid
+        };
         return true;
 }
 
@@ -73,7 +81,9 @@ void check_dir(struct agent *a, struct entry *e)
         if (!dir_print(a, e->path, &now))
                 e->state = access(full, F_OK) < 0 ? STATE_CREATED : STATE_CHANGED;
         else
-                e->state = meta_same(e, &now) ? STATE_SAME : STATE_CHANGED;
+                e->state = meta_same(e, &now) || path_shared(e->path)
+                                   ? STATE_SAME
+                                   : STATE_CHANGED; /* directories of the system stay as they are */
 }
 
 void check_link(struct agent *a, struct entry *e)
@@ -83,10 +93,13 @@ void check_link(struct agent *a, struct entry *e)
         if (n < 0)
                 e->state = errno == ENOENT || errno == ENOTDIR ? STATE_CREATED : STATE_CHANGED;
         else if (spec_keeps(e->flags)) {
-                e->state = STATE_SAME; /* whoever took it over may point it elsewhere */
+                e->state = STATE_SAME; /* its new owner may have changed the target */
         } else {
                 target[n] = 0;
-                e->state = e->flags & SPEC_ONCE || streq(target, e->target) ? STATE_SAME : STATE_CHANGED; /* ONCE: its owner has moved it since */
+                e->state =
+                        e->flags & SPEC_ONCE || streq(target, e->target)
+                                ? STATE_SAME
+                                : STATE_CHANGED; /* ONCE: its owner may have changed the target */
         }
 }
 
@@ -105,7 +118,9 @@ void check_artifact(struct agent *a, struct entry *e)
                 char *full CLEANUP(free_p) = agent_path(a, m->path), digest[SHA256_HEX];
                 struct print now;
                 if (!print_take(full, &now) ||
-                        (!print_equal(&now, &m->print) && (!meta_same(e, &now) || !file_digest(full, digest) || !streq(digest, m->digest))))
+                        (!print_equal(&now, &m->print) &&
+                                (!meta_same(e, &now) || !file_digest(full, digest) ||
+                                        !streq(digest, m->digest))))
                         e->state = STATE_CHANGED;
         }
         e->needed = e->state != STATE_SAME;

@@ -1,8 +1,10 @@
-/* agent [--root DIR]: speaks the protocol of deliver/wire.h on standard input and output, and ends when its input does.
- * agent --facts: prints the facts. Nothing else is printed on standard output; standard error is for people. */
+/* agent [--root DIR]: speaks the protocol of deliver/wire.h on standard input and output, until its
+ * input ends. agent --facts: prints the facts. Standard output has nothing else; errors go to
+ * standard error. */
 #include <fcntl.h>
 
 #include "agent/agent.h"
+#include "base/core.h"
 #include "base/file.h"
 
 static void send_error(struct agent *a, const struct error *err)
@@ -32,81 +34,112 @@ static void send_hello(struct agent *a)
         str_addn(out, frame.data, frame.len);
 }
 
-static int on_spec(struct agent *a, const struct wire_frame *f, struct error *err)
+/* An order may name the node it is for: another host may answer at that node's address. */
+static int agent_check_meant(struct agent *a, const struct wire_frame *f, struct error *err)
+{
+        char *node CLEANUP(free_p) = wire_string(f, TAG_NODE);
+        if (node && (!*node || strpbrk(node, "\t\n")))
+                return error_set(err, EPROTO, EXIT_STEP,
+                        "the node's name is empty or has a tab or line break");
+        return agent_meant(a, node, err);
+}
+
+static int agent_on_spec(struct agent *a, const struct wire_frame *f, struct error *err)
 {
         char *digest CLEANUP(free_p) = wire_string(f, TAG_DIGEST);
         uint64_t count = wire_value(f, TAG_COUNT, 0);
-        if (!digest || !sha256_valid(digest) || count > ENTRIES_MAX || a->receiving || a->blob.fd >= 0)
-                return error_set(err, EPROTO, EXIT_STEP, "the spec has no digest or too many entries");
+        if (!digest || !sha256_valid(digest) || count > ENTRIES_MAX || a->receiving ||
+                a->blob.fd >= 0)
+                return error_set(
+                        err, EPROTO, EXIT_STEP, "the spec has no digest or too many entries");
         entries_release(a);
         free(a->cluster);
+        free(a->node);
         a->cluster = wire_string(f, TAG_NAME);
+        a->node = wire_string(f, TAG_NODE);
         if (a->cluster && (!*a->cluster || strpbrk(a->cluster, "\t\n")))
-                return error_set(err, EPROTO, EXIT_STEP, "the cluster's id is not a plain word");
+                return error_set(err, EPROTO, EXIT_STEP,
+                        "the cluster's id is empty or has a tab or line break");
         memcpy(a->digest, digest, SHA256_HEX);
         a->expected = (size_t)count;
-        a->entries = xcalloc(a->expected, sizeof(*a->entries)); /* does not move: the index points into it */
+        a->entries = xcalloc(
+                a->expected, sizeof(*a->entries)); /* never moves: the index points into it */
         a->receiving = true;
         return 0;
 }
 
-static int on_entry(struct agent *a, const struct wire_frame *f, struct error *err)
+static int agent_on_entry(struct agent *a, const struct wire_frame *f, struct error *err)
 {
-        return a->receiving ? entry_decode(a, f, err) : error_set(err, EPROTO, EXIT_STEP, "an entry came without a spec");
+        return a->receiving ? entry_decode(a, f, err)
+                            : error_set(err, EPROTO, EXIT_STEP, "an ENTRY frame came before SPEC");
 }
 
-static int on_spec_end(struct agent *a, const struct wire_frame *f, struct error *err)
+static int agent_on_spec_end(struct agent *a, const struct wire_frame *f, struct error *err)
 {
         (void)f;
         if (!a->receiving || a->count != a->expected)
-                return error_set(err, EPROTO, EXIT_STEP, "the spec ended with %zu of its %zu entries", a->count, a->expected);
+                return error_set(err, EPROTO, EXIT_STEP,
+                        "the spec ended after %zu of its %zu entries", a->count, a->expected);
         a->receiving = false;
         a->complete = true;
         spec_needs(a);
         return 0;
 }
 
-static int on_apply(struct agent *a, const struct wire_frame *f, struct error *err)
+static int agent_on_apply(struct agent *a, const struct wire_frame *f, struct error *err)
 {
         uint64_t mode = wire_value(f, TAG_MODE, 0);
-        if (!a->complete || a->blob.fd >= 0 || mode > 4)
-                return error_set(err, EPROTO, EXIT_STEP, a->blob.fd >= 0 ? "a blob is not whole yet" : "there is no spec to apply");
-        return spec_apply(a, (int)mode, err);
+        if (!a->complete || a->blob.fd >= 0 || mode >= APPLY_MODES)
+                return error_set(err, EPROTO, EXIT_STEP,
+                        a->blob.fd >= 0 ? "a blob is incomplete" : "no spec was sent before APPLY");
+        return spec_apply(a, (enum apply_mode)mode, err);
 }
 
-static int on_run(struct agent *a, const struct wire_frame *f, struct error *err) { return session_run(&a->session, f, err); }
+static int agent_on_run(struct agent *a, const struct wire_frame *f, struct error *err)
+{
+        return session_run(&a->session, f, err);
+}
 
 static const struct {
         enum wire_type type;
         int (*handle)(struct agent *a, const struct wire_frame *f, struct error *err);
 } handlers[] = {
-        { WIRE_SPEC, on_spec },
-        { WIRE_ENTRY, on_entry },
-        { WIRE_SPEC_END, on_spec_end },
+        { WIRE_SPEC, agent_on_spec },
+        { WIRE_ENTRY, agent_on_entry },
+        { WIRE_SPEC_END, agent_on_spec_end },
         { WIRE_BLOB, store_begin },
         { WIRE_DATA, store_data },
-        { WIRE_APPLY, on_apply },
-        { WIRE_RUN, on_run },
+        { WIRE_APPLY, agent_on_apply },
+        { WIRE_RUN, agent_on_run },
 };
 
-static int handle(struct agent *a, const struct wire_frame *f, struct error *err)
+static bool is_order(enum wire_type t)
 {
+        return t == WIRE_SPEC || t == WIRE_APPLY || t == WIRE_RUN;
+}
+
+static int agent_handle(struct agent *a, const struct wire_frame *f, struct error *err)
+{
+        if (is_order(f->type) && agent_check_meant(a, f, err) < 0)
+                return -err->code;
         for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
                 if (handlers[i].type == f->type)
                         return handlers[i].handle(a, f, err);
-        return error_set(err, EPROTO, EXIT_STEP, "a frame of type %d is not for an agent", (int)f->type);
+        return error_set(err, EPROTO, EXIT_STEP, "the agent does not accept frames of type %d",
+                (int)f->type);
 }
 
-/* Until the input ends; frames that came whole before its end are dealt with. */
-static int serve(struct agent *a, struct error *err)
+/* Until the input ends; complete frames before its end are handled. */
+static int agent_serve(struct agent *a, struct error *err)
 {
         struct wire_frame f;
         for (;;) {
                 int r = session_frame(&a->session, &f);
                 if (r < 0)
-                        return error_set(err, EPROTO, EXIT_STEP, "what came is not of the protocol");
+                        return error_set(
+                                err, EPROTO, EXIT_STEP, "the input is not of the agent's protocol");
                 if (r > 0) {
-                        r = handle(a, &f, err);
+                        r = agent_handle(a, &f, err);
                         session_drop(&a->session, &f);
                         if (r < 0)
                                 return r;
@@ -125,7 +158,7 @@ static int agent_main(struct agent *a, struct error *err)
                 return r;
         }
         send_hello(a);
-        r = serve(a, err);
+        r = agent_serve(a, err);
         if (r < 0)
                 send_error(a, err);
         return r;
@@ -139,11 +172,12 @@ static void agent_release(struct agent *a)
         before_release(a);
         free(a->state);
         free(a->cluster);
+        free(a->node);
         close_p(&a->blob.fd);
         close_p(&a->lock);
 }
 
-/* Standard descriptors that are closed would be taken by the first files we open. */
+/* Closed standard descriptors would be taken by the first files that are opened. */
 static void fill_descriptors(void)
 {
         int fd;
@@ -154,13 +188,17 @@ static void fill_descriptors(void)
 
 int main(int argc, char **argv)
 {
-        struct agent a = { .root = "", .lock = -1, .blob.fd = -1, .session = { .in = -1, .out = -1, .signals = -1 } };
+        struct agent a = { .root = "",
+                .lock = -1,
+                .blob.fd = -1,
+                .session = { .in = -1, .out = -1, .signals = -1 } };
         struct error err CLEANUP(error_release) = { 0 };
         bool facts = false;
         if (argc > 0 && has_suffix(argv[0], "pause"))
                 return pause_main();
         if (argc > 0 && has_suffix(argv[0], "probe"))
                 return probe_main(argc, argv);
+        core_never();
         fill_descriptors();
         for (int i = 1; i < argc; i++)
                 if (streq(argv[i], "--root") && i + 1 < argc && *argv[i + 1] == '/')
@@ -172,7 +210,8 @@ int main(int argc, char **argv)
                         return EXIT_USAGE;
                 }
         umask(022);
-        setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1); /* whatever the shell that started us had */
+        setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                1); /* independent of the shell that started the agent */
         setenv("LC_ALL", "C", 1);
         setenv("SYSTEMD_COLORS", "0", 1);
         a.state = agent_path(&a, "/var/lib/slipway");

@@ -1,5 +1,6 @@
-/* Called as "pause", the agent is the program that holds a pod's namespaces: it sleeps, and collects what the pod's processes leave behind. So an
- * offline bundle needs no other program for the pause image. */
+/* Started as "pause", the agent is the program of the pause image: it holds a pod's namespaces,
+ * sleeps, and reaps the pod's orphans. So an offline bundle needs no other program for that image.
+ */
 #include <signal.h>
 #include <sys/wait.h>
 

@@ -1,76 +1,311 @@
-/* Asks the kernel for a feature by netlink: the only way to see one that is built in and has no file anywhere.
- * The layouts are the kernel's own and fixed; musl brings no header for them. */
-#include <sched.h>
+/* Called as "probe", the agent is what a cluster is verified with from inside its pods: a server
+ * that says who it is, and a client that says whether others answer. Our own because an image with
+ * a shell and curl is one more thing to get from somewhere.
+ *
+ *   probe serve PORT NAME            answers every request with NAME and prints a line for each
+ *   probe ask [-t SECONDS] URL...    http://HOST[:PORT]/PATH or tcp://HOST:PORT (connecting is
+ * enough); all at once, again until the time is over; prints a line each, in order: "ok URL ANSWER"
+ * or "failed URL: WHY"; its status is how many failed */
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "agent/agent.h"
 
-#define NETLINK_ROUTE     0
-#define NETLINK_NETFILTER 12
-#define FLAG_REQUEST      1
-#define FLAG_ACK          4
-#define FLAG_NEW          0x600 /* create, and only if it is not there */
-#define MSG_ERROR         2
-#define MSG_NEWLINK       16
-#define MSG_NFT_GETGEN    (10 << 8 | 16)
-#define ATTR_LINKINFO     18
-#define ATTR_INFO_KIND    1
+#define URLS_MAX    256
+#define REQUEST_MAX 2048
+#define TRY_MS      2000 /* one connection, one answer */
+#define PAUSE_MS    100
+#define WAIT_SECS   5
 
-struct message {
-        uint32_t len;
-        uint16_t type, flags;
-        uint32_t seq, port;
-        uint8_t body[64];
+/* What came from elsewhere must not break a line of a log. */
+static void one_line(char *text)
+{
+        text[strcspn(text, "\r\n")] = 0;
+        for (char *c = text; *c; c++)
+                if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+                        *c = '?';
+}
+
+static bool wait_for(int fd, short what, int64_t until)
+{
+        struct pollfd p = { .fd = fd, .events = what };
+        int64_t left = until - clock_ms();
+        return left > 0 && poll(&p, 1, (int)left) > 0;
+}
+
+/* Reads until `end` is in it, the other side is done, the buffer is full or time is over. */
+static size_t probe_read_text(int fd, char *text, size_t size, const char *end, int64_t until)
+{
+        size_t n = 0;
+        ssize_t got;
+        text[0] = 0;
+        while (n + 1 < size && !(end && strstr(text, end)) && wait_for(fd, POLLIN, until) &&
+                (got = read(fd, text + n, size - n - 1)) > 0) {
+                n += (size_t)got;
+                text[n] = 0;
+        }
+        return n;
+}
+
+/* ---- serve ---- */
+
+static void on_term(int sig)
+{
+        (void)sig;
+        _exit(0);
+}
+
+static void answer(int fd, const struct sockaddr_in6 *from, const char *name)
+{
+        char text[REQUEST_MAX], peer[INET6_ADDRSTRLEN] = "";
+        if (!probe_read_text(fd, text, sizeof(text), "\r\n\r\n", clock_ms() + TRY_MS))
+                return; /* somebody who only knocks */
+        one_line(text);
+        inet_ntop(AF_INET6, &from->sin6_addr, peer, sizeof(peer));
+        printf("%.200s from %s\n", text, has_prefix(peer, "::ffff:") ? peer + 7 : peer);
+        fflush(stdout);
+        char *reply CLEANUP(free_p) = xasprintf(
+                "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
+                strlen(name) + 1, name);
+        if (send(fd, reply, strlen(reply), MSG_NOSIGNAL) > 0)
+                shutdown(fd, SHUT_WR);
+}
+
+/* One socket for both families; where the kernel has no IPv6, one of IPv4. */
+static int listen_on(uint16_t port)
+{
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+        struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
+        int one = 1, zero = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool is_six =
+                fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) == 0;
+        if (!is_six) {
+                close_p(&fd);
+                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        }
+        if (fd < 0)
+                return -1;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        const struct sockaddr *at =
+                is_six ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
+        if (bind(fd, at, is_six ? sizeof(six) : sizeof(four)) < 0 || listen(fd, 64) < 0)
+                close_p(&fd);
+        return fd;
+}
+
+static int serve(const char *port, const char *name)
+{
+        char *end;
+        long n = strtol(port, &end, 10);
+        if (*end || n < 1 || n > 65535) {
+                fprintf(stderr, "probe: %s is not a port\n", port);
+                return EXIT_USAGE;
+        }
+        signal(SIGTERM, on_term); /* the first process of a container has no default */
+        signal(SIGINT, on_term);
+        int fd CLEANUP(close_p) = listen_on((uint16_t)n);
+        if (fd < 0) {
+                fprintf(stderr, "probe: cannot listen on port %ld: %s\n", n, strerror(errno));
+                return EXIT_INTERNAL;
+        }
+        printf("serving %s on port %ld\n", name, n);
+        fflush(stdout);
+        for (;;) {
+                struct sockaddr_storage from = { 0 };
+                socklen_t len = sizeof(from);
+                int one CLEANUP(close_p) =
+                        accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+                struct sockaddr_in6 peer = { 0 };
+                if (from.ss_family == AF_INET6)
+                        memcpy(&peer, &from, sizeof(peer));
+                if (one >= 0)
+                        answer(one, &peer, name);
+        }
+}
+
+/* ---- ask ---- */
+
+struct result { /* shared with the parent */
+        bool good;
+        char text[160]; /* the answer, or why there is none */
 };
 
-/* The answer's error, 0 for none or for any other answer. */
-static int ask(int protocol, const struct message *m)
+struct url {
+        bool http;
+        char host[256], port[8];
+        const char *path;
+};
+
+static bool url_parse(const char *text, struct url *u)
 {
-        struct {
-                struct message m;
-                char rest[1024];
-        } answer = { 0 };
-        int code, fd CLEANUP(close_p) = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-        struct timeval wait = { .tv_sec = 5 };
-        if (fd < 0)
-                return -errno;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-        if (send(fd, m, m->len, 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 20)
-                return -errno;
-        memcpy(&code, answer.m.body, sizeof(code));
-        return answer.m.type == MSG_ERROR ? code : 0;
+        *u = (struct url){ .http = has_prefix(text, "http://") };
+        if (!u->http && !has_prefix(text, "tcp://"))
+                return false;
+        text += u->http ? 7 : 6;
+        bool six = *text == '[';
+        size_t n = six ? strcspn(++text, "]") : strcspn(text, ":/");
+        if (!n || n >= sizeof(u->host) || (six && text[n] != ']'))
+                return false;
+        memcpy(u->host, text, n);
+        text += n + six;
+        size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+        if (digits > 5 || (*text == ':' && !digits) || (!digits && !u->http))
+                return false;
+        snprintf(u->port, sizeof(u->port), "%.*s", digits ? (int)digits : 2,
+                digits ? text + 1 : "80");
+        text += digits ? digits + 1 : 0;
+        u->path = *text ? text : "/";
+        return *u->path == '/' && strlen(u->path) < 1024 && !strpbrk(u->path, " \r\n");
 }
 
-/* Writes one at `to`; how many bytes it takes there. */
-static size_t attribute(uint8_t *to, uint16_t type, const void *data, size_t n)
+static void probe_why(struct result *r, const char *what, const char *cause)
 {
-        uint16_t head[2] = { (uint16_t)(n + 4), type };
-        memcpy(to, head, sizeof(head));
-        memcpy(to + 4, data, n);
-        return (n + 4 + 3) & ~(size_t)3;
+        snprintf(r->text, sizeof(r->text), "%s%s%s", what, *cause ? ": " : "", cause);
 }
 
-/* Makes a link of that kind in a network of its own, which goes with the process that made it. A kind nobody knows is "not supported"; any other
- * answer comes from the kind itself, which may want more to be said. */
-bool link_kind_works(const char *kind)
+static bool connect_to(int fd, const struct addrinfo *a, struct result *r)
 {
-        struct message m = { .len = 16 + 16, .type = MSG_NEWLINK, .flags = FLAG_REQUEST | FLAG_ACK | FLAG_NEW };
-        uint8_t info[32] = { 0 };
-        int status;
-        size_t n = attribute(info, ATTR_INFO_KIND, kind, strlen(kind) + 1);
-        m.len += (uint32_t)attribute(m.body + 16, ATTR_LINKINFO, info, n);
-        pid_t pid = fork();
-        if (pid == 0) {
-                int r = unshare(CLONE_NEWNET) < 0 ? -EOPNOTSUPP : ask(NETLINK_ROUTE, &m);
-                _exit(r == -EOPNOTSUPP || r == -EPERM);
+        int problem = 0;
+        socklen_t len = sizeof(problem);
+        if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
+                problem = errno;
+        else if (!wait_for(fd, POLLOUT, clock_ms() + TRY_MS))
+                problem = ETIMEDOUT;
+        else
+                getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &len);
+        if (problem)
+                probe_why(r, "cannot connect",
+                        problem == ETIMEDOUT ? "no answer" : strerror(problem));
+        return !problem;
+}
+
+static bool exchange(int fd, const struct url *u, struct result *r)
+{
+        char text[REQUEST_MAX];
+        char *request CLEANUP(free_p) = xasprintf(
+                "GET %s HTTP/1.0\r\nHost: %s\r\nConnection: close\r\n\r\n", u->path, u->host);
+        if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
+                probe_why(r, "cannot send", strerror(errno));
+                return false;
         }
-        return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+        size_t n = probe_read_text(fd, text, sizeof(text), NULL, clock_ms() + TRY_MS);
+        char *body = strstr(text, "\r\n\r\n");
+        if (!n || !body) {
+                probe_why(r, "connected, but there was no answer", "");
+                return false;
+        }
+        body += 4;
+        one_line(body);
+        bool good = has_prefix(text, "HTTP/1.") && n > 12 && has_prefix(text + 8, " 200");
+        one_line(text);
+        snprintf(r->text, sizeof(r->text), "%s%.100s", good ? "" : "it answered ",
+                good ? body : text);
+        return good;
 }
 
-bool nftables_works(void)
+static bool try_once(const struct url *u, struct result *r)
 {
-        struct message m = { .len = 16 + 4, .type = MSG_NFT_GETGEN, .flags = FLAG_REQUEST };
-        int r = ask(NETLINK_NETFILTER, &m);
-        return r == 0 || r == -EPERM;
+        struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+        int problem = getaddrinfo(u->host, u->port, &hints, &list);
+        if (problem) {
+                probe_why(r, "the name does not resolve", gai_strerror(problem));
+                return false;
+        }
+        bool good = false;
+        for (const struct addrinfo *a = list; a && !good; a = a->ai_next) {
+                int fd CLEANUP(close_p) =
+                        socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+                if (fd < 0) {
+                        probe_why(r, "cannot open a socket", strerror(errno));
+                        continue;
+                }
+                good = connect_to(fd, a, r) && (!u->http || exchange(fd, u, r));
+                if (good && !u->http)
+                        probe_why(r, "connected", "");
+        }
+        freeaddrinfo(list);
+        return good;
+}
+
+/* A child: the resolver blocks, and none may wait for another's. */
+static void ask_one(const char *text, struct result *r, int64_t until)
+{
+        struct url u;
+        if (!url_parse(text, &u)) {
+                probe_why(r, "this is not http://HOST[:PORT]/PATH or tcp://HOST:PORT", "");
+                return;
+        }
+        probe_why(
+                r, "the name server does not answer", ""); /* what is so when the parent ends us */
+        while (!(r->good = try_once(&u, r)) && clock_ms() < until)
+                poll(NULL, 0, PAUSE_MS);
+}
+
+static void probe_ask_all(char **urls, int n, struct result *results, int64_t until)
+{
+        pid_t pids[URLS_MAX];
+        for (int i = 0; i < n; i++) {
+                pids[i] = fork();
+                if (pids[i] == 0) {
+                        ask_one(urls[i], &results[i], until);
+                        _exit(0);
+                }
+                if (pids[i] < 0)
+                        probe_why(&results[i], "cannot start a process", strerror(errno));
+        }
+        for (int i = 0; i < n; i++) {
+                while (pids[i] > 0 && waitpid(pids[i], NULL, WNOHANG) == 0) {
+                        if (clock_ms() > until + TRY_MS)
+                                kill(pids[i], SIGKILL);
+                        poll(NULL, 0, 5);
+                }
+        }
+}
+
+static int probe_ask(int argc, char **argv)
+{
+        long seconds = WAIT_SECS;
+        if (argc > 2 && streq(argv[0], "-t")) {
+                seconds = strtol(argv[1], NULL, 10);
+                argc -= 2;
+                argv += 2;
+        }
+        if (argc < 1 || argc > URLS_MAX || seconds < 1 || seconds > 3600) {
+                fprintf(stderr, "usage: probe ask [-t SECONDS] URL...   (at most %d)\n", URLS_MAX);
+                return EXIT_USAGE;
+        }
+        size_t size = (size_t)argc * sizeof(struct result);
+        struct result *results =
+                mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (results == MAP_FAILED) {
+                fprintf(stderr, "probe: %s\n", strerror(errno));
+                return EXIT_INTERNAL;
+        }
+        probe_ask_all(argv, argc, results, clock_ms() + seconds * 1000);
+        int failed = 0;
+        for (int i = 0; i < argc; i++) {
+                const struct result *r = &results[i];
+                failed += !r->good;
+                printf(r->good ? "ok %s %.*s\n" : "failed %s: %.*s\n", argv[i],
+                        (int)sizeof(r->text), r->text);
+        }
+        munmap(results, size);
+        return failed < 100 ? failed : 100; /* a status is one byte */
+}
+
+int probe_main(int argc, char **argv)
+{
+        if (argc == 4 && streq(argv[1], "serve"))
+                return serve(argv[2], argv[3]);
+        if (argc > 2 && streq(argv[1], "ask"))
+                return probe_ask(argc - 2, argv + 2);
+        fprintf(stderr, "usage: probe serve PORT NAME | probe ask [-t SECONDS] URL...\n");
+        return EXIT_USAGE;
 }

@@ -1,12 +1,15 @@
-/* Files, put in place whole: written beside the place, on disk, and then renamed over it. A run of files is written first and then put in place
- * together, so that the disk is waited for once and not once a file. */
+/* Files are written beside their path, synced, and renamed to it. Files in a row are written first
+ * and renamed together, so that the disk is waited for once and not once a file. */
 #include <fcntl.h>
 
 #include "agent/agent.h"
 
 #define BATCH 64
 
-char *agent_path(const struct agent *a, const char *path) { return xasprintf("%s%s", a->root, path); }
+char *agent_path(const struct agent *a, const char *path)
+{
+        return xasprintf("%s%s", a->root, path);
+}
 
 char *temp_name(const char *full)
 {
@@ -20,22 +23,7 @@ void temp_remove(struct agent *a, const char *path)
         unlink(temp);
 }
 
-int write_all(int fd, const void *data, size_t n)
-{
-        const char *p = data;
-        while (n) {
-                ssize_t w = write(fd, p, n);
-                if (w < 0 && errno == EINTR)
-                        continue;
-                if (w < 0)
-                        return -errno;
-                p += w;
-                n -= (size_t)w;
-        }
-        return 0;
-}
-
-/* Only what differs: without root a file may well have the right owner already. */
+/* Changes only what differs: without root a file may have the right owner already. */
 int own(int fd, unsigned mode, unsigned uid, unsigned gid)
 {
         struct stat st;
@@ -57,7 +45,8 @@ void sync_dir(const char *full)
 
 bool file_digest(const char *full, char out[SHA256_HEX])
 {
-        int fd CLEANUP(close_p) = open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        int fd CLEANUP(close_p) =
+                open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         struct stat st;
         return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && sha256_fd(fd, out) == 0;
 }
@@ -69,10 +58,11 @@ int make_parents(struct agent *a, const char *path, struct error *err)
                 *p = 0;
                 char *full CLEANUP(free_p) = agent_path(a, part);
                 if (mkdir(full, 0755) == 0) {
-                        (void)!chmod(full, 0755); /* the umask does not decide */
+                        (void)!chmod(full, 0755); /* independent of the umask */
                         before_made(a, part);
                 } else if (errno != EEXIST)
-                        return error_set(err, errno, EXIT_STEP, "cannot make the directory %s: %s", part, strerror(errno));
+                        return error_set(err, errno, EXIT_STEP,
+                                "cannot create the directory %s: %s", part, strerror(errno));
                 *p = '/';
         }
         return 0;
@@ -92,23 +82,26 @@ int stage_open(struct agent *a, const char *path, struct staged *s, struct error
                 s->linked = s->fd >= 0;
         } else
                 s->fd = open(s->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        return s->fd < 0 ? error_set(err, errno, EXIT_STEP, "cannot write in its directory: %s", strerror(errno)) : 0;
+        return s->fd < 0 ? error_set(err, errno, EXIT_STEP,
+                                   "cannot create a file in its directory: %s", strerror(errno))
+                         : 0;
 }
 
 int stage_commit(struct agent *a, struct staged *s, struct print *print, struct error *err)
 {
         int r = fsync(s->fd) < 0 ? -errno : 0;
         (void)a;
-        if (r == 0 && s->once) { /* never over something that came meanwhile */
+        if (r == 0 && s->once) { /* never replaces a file that appeared meanwhile */
                 if (link(s->temp, s->full) < 0 && errno != EEXIST)
                         r = -errno;
                 unlink(s->temp);
         } else if (r == 0 && rename(s->temp, s->full) < 0)
                 r = -errno;
         if (r == -EISDIR)
-                return error_set(err, EISDIR, EXIT_STEP, "a directory of that name is in the way");
+                return error_set(err, EISDIR, EXIT_STEP, "a directory of that name exists");
         if (r < 0)
-                return error_set(err, -r, EXIT_STEP, "cannot put it in place: %s", strerror(-r));
+                return error_set(
+                        err, -r, EXIT_STEP, "cannot rename it to its path: %s", strerror(-r));
         free_p(&s->temp);
         if (s->linked)
                 unlink(s->blob);
@@ -138,13 +131,15 @@ static int copy_blob(const char *blob, int to, struct error *err)
         return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot write it: %s", strerror(-r)) : 0;
 }
 
-/* The blob itself may become the file, when nobody else wants it. Under SELinux it may not: it would keep the label of the store. */
+/* The blob itself becomes the file when no other entry needs it. Not under SELinux: it would keep
+ * the label of the store. */
 static bool blob_shared(const struct agent *a, const struct entry *e)
 {
         if (access("/sys/fs/selinux/enforce", F_OK) == 0)
                 return true;
         for (size_t i = 0; i < a->count; i++)
-                if (&a->entries[i] != e && a->entries[i].blob && streq(a->entries[i].digest, e->digest))
+                if (&a->entries[i] != e && a->entries[i].blob &&
+                        streq(a->entries[i].digest, e->digest))
                         return true;
         return false;
 }
@@ -158,7 +153,7 @@ static int stage_entry(struct agent *a, struct entry *e, struct staged *s, struc
         if (r < 0)
                 return r;
         if (blob && !store_has(a, e->digest)) {
-                error_set(err, ENODATA, EXIT_STEP, "its content was not sent");
+                error_set(err, ENODATA, EXIT_STEP, "its content is not in the store of the node");
                 return error_hint(err, "run again");
         }
         if (blob && !blob_shared(a, e))
@@ -170,9 +165,10 @@ static int stage_entry(struct agent *a, struct entry *e, struct staged *s, struc
         else if (!blob && (r = write_all(s->fd, e->content, e->len)) < 0)
                 error_set(err, -r, EXIT_STEP, "cannot write it: %s", strerror(-r));
         if (r == 0 && (r = own(s->fd, e->mode, uid, gid)) < 0)
-                error_set(err, -r, EXIT_STEP, "cannot give it its owner and mode: %s", strerror(-r));
+                error_set(err, -r, EXIT_STEP, "cannot set its owner and mode: %s", strerror(-r));
         if (r == 0)
-                sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begins to write; the wait comes with all the others */
+                sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* starts writing; fsync comes
+                                                                        with the whole batch */
         return r;
 }
 
@@ -182,7 +178,7 @@ static bool same_dir(const char *a, const char *b)
         return (size_t)(strrchr(b, '/') - b) == n && strncmp(a, b, n) == 0;
 }
 
-static void commit(struct agent *a, struct staged *s, size_t n)
+static void files_commit(struct agent *a, struct staged *s, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 struct error err CLEANUP(error_release) = { 0 };
@@ -203,7 +199,7 @@ static void commit(struct agent *a, struct staged *s, size_t n)
                 stage_release(&s[i]);
 }
 
-/* The content is right: its mode or owner is not. */
+/* The content is unchanged, but not the mode or owner. */
 static int set_meta(struct agent *a, struct entry *e, struct error *err)
 {
         unsigned uid, gid;
@@ -213,11 +209,13 @@ static int set_meta(struct agent *a, struct entry *e, struct error *err)
                 return r;
         int fd CLEANUP(close_p) = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         r = fd < 0 ? -errno : own(fd, e->mode, uid, gid);
-        return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot give it its owner and mode: %s", strerror(-r)) : 0;
+        return r < 0 ? error_set(err, -r, EXIT_STEP, "cannot set its owner and mode: %s",
+                               strerror(-r))
+                     : 0;
 }
 
-/* Nothing to write: the record is brought up to what is there. */
-static void settle(struct agent *a, struct entry *e, enum wire_state state)
+/* Updates the record without writing the file. */
+static void file_settle(struct agent *a, struct entry *e, enum wire_state state)
 {
         struct row *row = record_entry(a, e);
         char *full CLEANUP(free_p) = agent_path(a, e->path);
@@ -233,26 +231,26 @@ void apply_files(struct agent *a, struct entry *e, size_t n)
         for (size_t i = 0; i < n && session_alive(&a->session); i++) {
                 struct error err CLEANUP(error_release) = { 0 };
                 if (e[i].state == STATE_SAME) {
-                        settle(a, &e[i], STATE_SAME);
+                        file_settle(a, &e[i], STATE_SAME);
                 } else if (e[i].content_same) {
                         if (set_meta(a, &e[i], &err) < 0)
                                 entry_failed(a, &e[i], &err);
                         else
-                                settle(a, &e[i], STATE_CHANGED);
+                                file_settle(a, &e[i], STATE_CHANGED);
                 } else if (stage_entry(a, &e[i], &batch[staged], &err) < 0) {
                         stage_release(&batch[staged]);
                         entry_failed(a, &e[i], &err);
                 } else
                         staged++;
                 if (staged == BATCH) {
-                        commit(a, batch, staged);
+                        files_commit(a, batch, staged);
                         staged = 0;
                 }
         }
-        commit(a, batch, staged);
+        files_commit(a, batch, staged);
 }
 
-static int put_dir(struct agent *a, struct entry *e, struct error *err)
+static int dir_put(struct agent *a, struct entry *e, struct error *err)
 {
         char *full CLEANUP(free_p) = agent_path(a, e->path);
         struct stat st;
@@ -260,9 +258,10 @@ static int put_dir(struct agent *a, struct entry *e, struct error *err)
         if (r < 0)
                 return r;
         if (mkdir(full, 0700) < 0 && errno != EEXIST)
-                return error_set(err, errno, EXIT_STEP, "cannot make it: %s", strerror(errno));
+                return error_set(err, errno, EXIT_STEP, "cannot create it: %s", strerror(errno));
         if (stat(full, &st) < 0 || !S_ISDIR(st.st_mode))
-                return error_set(err, ENOTDIR, EXIT_STEP, "something that is not a directory is in the way");
+                return error_set(
+                        err, ENOTDIR, EXIT_STEP, "something that is not a directory exists there");
         return set_meta(a, e, err);
 }
 
@@ -270,7 +269,7 @@ void apply_dirs(struct agent *a, struct entry *e, size_t n)
 {
         for (size_t i = 0; i < n && session_alive(&a->session); i++) {
                 struct error err CLEANUP(error_release) = { 0 };
-                if (e[i].state != STATE_SAME && put_dir(a, &e[i], &err) < 0)
+                if (e[i].state != STATE_SAME && dir_put(a, &e[i], &err) < 0)
                         entry_failed(a, &e[i], &err);
                 else {
                         dir_print(a, e[i].path, &record_entry(a, &e[i])->print);
@@ -279,9 +278,10 @@ void apply_dirs(struct agent *a, struct entry *e, size_t n)
         }
 }
 
-static int put_link(struct agent *a, struct entry *e, struct error *err)
+static int link_put(struct agent *a, struct entry *e, struct error *err)
 {
-        char *full CLEANUP(free_p) = agent_path(a, e->path), *temp CLEANUP(free_p) = temp_name(full);
+        char *full CLEANUP(free_p) = agent_path(a, e->path),
+                   *temp CLEANUP(free_p) = temp_name(full);
         int r = make_parents(a, e->path, err);
         if (r < 0)
                 return r;
@@ -289,7 +289,8 @@ static int put_link(struct agent *a, struct entry *e, struct error *err)
         if (symlink(e->target, temp) < 0 || rename(temp, full) < 0) {
                 r = -errno;
                 unlink(temp);
-                return error_set(err, -r, EXIT_STEP, "cannot make it: %s", r == -EISDIR ? "a directory of that name is in the way" : strerror(-r));
+                return error_set(err, -r, EXIT_STEP, "cannot create it: %s",
+                        r == -EISDIR ? "a directory of that name exists" : strerror(-r));
         }
         sync_dir(full);
         a->reload |= is_unit_file(e->path);
@@ -300,7 +301,7 @@ void apply_links(struct agent *a, struct entry *e, size_t n)
 {
         for (size_t i = 0; i < n && session_alive(&a->session); i++) {
                 struct error err CLEANUP(error_release) = { 0 };
-                if (e[i].state != STATE_SAME && put_link(a, &e[i], &err) < 0)
+                if (e[i].state != STATE_SAME && link_put(a, &e[i], &err) < 0)
                         entry_failed(a, &e[i], &err);
                 else {
                         record_entry(a, &e[i]);

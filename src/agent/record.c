@@ -1,5 +1,6 @@
-/* The record of what was applied, as text: one line an entry, tabs between the fields, the key last.
- * It is written before a run changes anything (with all that the run may touch, and no digest of the spec) and again when it is over. */
+/* The record of what was applied, as text: a line an entry, fields separated by tabs, the key last.
+ * It is saved before a run changes anything (with all that the run may change, without the spec's
+ * digest) and again at its end. */
 #include "agent/agent.h"
 #include "base/file.h"
 
@@ -72,6 +73,7 @@ void record_release(struct record *r)
                 row_free(r->rows[i]);
         free(r->rows);
         free(r->cluster);
+        free(r->node);
         *r = (struct record){ 0 };
 }
 
@@ -85,23 +87,28 @@ struct row *record_entry(struct agent *a, const struct entry *e)
         return row;
 }
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 static void add_print(struct str *s, const struct print *p)
 {
         if (!p->known)
                 str_add(s, "-");
         else
-                str_addf(s, "%" PRIu64 ":%" PRIu64 ":%" PRId64 ":%o:%u:%u", p->size, p->ino, p->changed, p->mode, p->uid, p->gid);
+                str_addf(s, "%" PRIu64 ":%" PRIu64 ":%" PRId64 ":%o:%u:%u", p->size, p->ino,
+                        p->changed, p->mode, p->uid, p->gid);
 }
 
 static void read_print(const char *text, struct print *p)
 {
         *p = (struct print){ 0 };
-        p->known = sscanf(text, "%" SCNu64 ":%" SCNu64 ":%" SCNd64 ":%o:%u:%u", &p->size, &p->ino, &p->changed, &p->mode, &p->uid, &p->gid) == 6;
+        p->known = sscanf(text, "%" SCNu64 ":%" SCNu64 ":%" SCNd64 ":%o:%u:%u", &p->size, &p->ino,
+                           &p->changed, &p->mode, &p->uid, &p->gid) == 6;
 }
 
-static void set_digest(char out[SHA256_HEX], const char *text) { snprintf(out, SHA256_HEX, "%s", sha256_valid(text) ? text : ""); }
+static void row_set_digest(char out[SHA256_HEX], const char *text)
+{
+        snprintf(out, SHA256_HEX, "%s", sha256_valid(text) ? text : "");
+}
 
 static const char *or_dash(const char *s) { return s && *s ? s : "-"; }
 
@@ -109,10 +116,12 @@ int record_save(struct agent *a, struct error *err)
 {
         struct str s CLEANUP(str_release) = { 0 };
         const struct record *r = &a->record;
-        str_addf(&s, RECORD_HEAD "\ncluster\t%s\nspec\t%s\n", or_dash(r->cluster), or_dash(r->spec));
+        str_addf(&s, RECORD_HEAD "\ncluster\t%s\nnode\t%s\nspec\t%s\n", or_dash(r->cluster),
+                or_dash(r->node), or_dash(r->spec));
         for (size_t i = 0; i < r->count; i++) {
                 const struct row *row = r->rows[i];
-                str_addf(&s, "%s\t%u\t%s\t", kind_name(row->kind), row->flags, or_dash(row->digest));
+                str_addf(
+                        &s, "%s\t%u\t%s\t", kind_name(row->kind), row->flags, or_dash(row->digest));
                 add_print(&s, &row->print);
                 str_addf(&s, "\t%s\n", row->key);
                 if (row->target)
@@ -127,7 +136,7 @@ int record_save(struct agent *a, struct error *err)
         return file_write(path, str_text(&s), s.len, 0600, FILE_SYNC, NULL, err);
 }
 
-static int kind_of(const char *name)
+static int kind_by_name(const char *name)
 {
         for (int k = 0; k < SPEC_KIND_COUNT; k++)
                 if (streq(name, kind_name((enum spec_kind)k)))
@@ -135,8 +144,8 @@ static int kind_of(const char *name)
         return -1;
 }
 
-/* Cuts a line at its tabs, at most `max` fields. */
-static size_t fields(char *line, char **out, size_t max)
+/* Splits a line at its tabs, into at most `max` fields. */
+static size_t record_fields(char *line, char **out, size_t max)
 {
         size_t n = 0;
         for (char *p = line; p && n < max; n++) {
@@ -148,26 +157,28 @@ static size_t fields(char *line, char **out, size_t max)
         return n;
 }
 
-/* False for a line that is none of ours: the record is not trusted then. */
+/* False for an unknown line: the record is then not trusted. */
 static bool record_line(struct record *r, char *line, struct row **last)
 {
         char *f[5];
-        size_t n = fields(line, f, 5);
-        int kind = kind_of(f[0]);
-        if (n == 2 && streq(f[0], "cluster"))
+        size_t n = record_fields(line, f, 5);
+        int kind = kind_by_name(f[0]);
+        if (n == 2 && streq(f[0], "cluster") && !r->cluster)
                 r->cluster = streq(f[1], "-") ? NULL : xstrdup(f[1]);
+        else if (n == 2 && streq(f[0], "node") && !r->node)
+                r->node = streq(f[1], "-") ? NULL : xstrdup(f[1]);
         else if (n == 2 && streq(f[0], "spec"))
-                set_digest(r->spec, f[1]);
+                row_set_digest(r->spec, f[1]);
         else if (n == 2 && streq(f[0], "target") && *last && !(*last)->target)
                 (*last)->target = xstrdup(f[1]);
         else if (n == 4 && streq(f[0], "member") && *last) {
                 struct row_member *m = row_member_add(*last, f[3]);
-                set_digest(m->digest, f[1]);
+                row_set_digest(m->digest, f[1]);
                 read_print(f[2], &m->print);
         } else if (n == 5 && kind >= 0) {
                 *last = record_put(r, (enum spec_kind)kind, f[4]);
                 (*last)->flags = (unsigned)strtoul(f[1], NULL, 10);
-                set_digest((*last)->digest, f[2]);
+                row_set_digest((*last)->digest, f[2]);
                 read_print(f[3], &(*last)->print);
         } else
                 return false;
@@ -181,7 +192,8 @@ int record_load(struct agent *a, struct error *err)
         struct row *last = NULL;
         record_release(&a->record);
         int r = file_read(path, RECORD_MAX, &s, err);
-        if (r == -ENOENT || r == -EACCES || r == -ENOTDIR) { /* without root nobody may look: as if there were none */
+        if (r == -ENOENT || r == -EACCES ||
+                r == -ENOTDIR) { /* unreadable without root: treated as missing */
                 error_release(err);
                 return 0;
         }
@@ -194,5 +206,6 @@ int record_load(struct agent *a, struct error *err)
         if (good)
                 return 0;
         error_set(err, EBADMSG, EXIT_STATE, "%s is damaged", path);
-        return error_hint(err, "move it away on the node and run again: everything is then compared by content");
+        return error_hint(err,
+                "rename the file on the node and run again: every entry is then compared by content");
 }

@@ -6,7 +6,8 @@
 
 #include "agent/child.h"
 
-#define INPUT (WIRE_MAX + ((size_t)256 << 10)) /* one frame of any size, and some more read ahead */
+#define INPUT \
+        (WIRE_MAX + ((size_t)256 << 10)) /* one frame of the largest size, and some read-ahead */
 
 int session_init(struct session *s, int in, int out, struct error *err)
 {
@@ -18,10 +19,15 @@ int session_init(struct session *s, int in, int out, struct error *err)
         sigaddset(&set, SIGHUP);
         sigprocmask(SIG_BLOCK, &set, NULL);
         signal(SIGPIPE, SIG_IGN);
-        *s = (struct session){ .in = in, .out = out, .signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .buf = xmalloc(INPUT) };
+        *s = (struct session){ .in = in,
+                .out = out,
+                .signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                .buf = xmalloc(INPUT) };
         if (s->signals < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot watch signals: %s", strerror(errno));
-        fcntl(in, F_SETPIPE_SZ, 1 << 20); /* fewer turns a blob; a socket says no, and that is fine */
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot watch signals: %s", strerror(errno));
+        fcntl(in, F_SETPIPE_SZ,
+                1 << 20); /* fewer reads a blob; fails for a socket, which is harmless */
         return 0;
 }
 
@@ -35,7 +41,7 @@ void session_release(struct session *s)
         *s = (struct session){ .in = -1, .out = -1, .signals = -1 };
 }
 
-/* All that is outgoing; a reader that is gone is a cut connection. */
+/* Writes all outgoing bytes; a closed output is a cut connection. */
 void session_flush(struct session *s)
 {
         for (size_t at = 0; at < s->outgoing.len && !s->broken;) {
@@ -79,12 +85,18 @@ static void read_signals(struct session *s)
         children_reap(s);
 }
 
-/* Room for the next read: a buffer full of frames nobody asked for yet is not read on. */
-static bool has_room(const struct session *s) { return !s->eof && (s->end < INPUT || s->start > INPUT / 2 || s->start == s->end); }
+/* Whether the next read has room: input is not read while the buffer is full of unhandled frames.
+ */
+static bool has_room(const struct session *s)
+{
+        return !s->eof && (s->end < INPUT || s->start > INPUT / 2 || s->start == s->end);
+}
 
 void session_turn(struct session *s, int ms)
 {
-        struct pollfd p[2 + 3 * CHILDREN_MAX] = { { .fd = has_room(s) ? s->in : -1, .events = POLLIN }, { .fd = s->signals, .events = POLLIN } };
+        struct pollfd p[2 + 3 * CHILDREN_MAX] = { { .fd = has_room(s) ? s->in : -1,
+                                                          .events = POLLIN },
+                { .fd = s->signals, .events = POLLIN } };
         session_flush(s);
         size_t n = 2 + children_poll(s, p + 2);
         if (poll(p, (nfds_t)n, ms) <= 0)
@@ -96,7 +108,10 @@ void session_turn(struct session *s, int ms)
                 receive(s);
 }
 
-int session_frame(struct session *s, struct wire_frame *out) { return wire_frame(s->buf + s->start, s->end - s->start, out); }
+int session_frame(struct session *s, struct wire_frame *out)
+{
+        return wire_frame(s->buf + s->start, s->end - s->start, out);
+}
 
 void session_drop(struct session *s, const struct wire_frame *f)
 {

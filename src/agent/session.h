@@ -1,4 +1,5 @@
-/* The pipe to the operator and the programs the agent runs: one poll over all of them, so that a cut connection is seen while anything is waited for. */
+/* The connection to the operator and the programs that the agent runs: one poll for all of them, so
+ * that a cut connection is noticed while anything is waited for. */
 #ifndef SLIPWAY_SESSION_H
 #define SLIPWAY_SESSION_H
 
@@ -7,9 +8,14 @@
 #include "base/error.h"
 #include "deliver/wire.h"
 
-#define CHILD_TEXT ((size_t)1 << 20) /* kept of what a program prints; the rest is dropped */
+#define CHILD_TEXT \
+        ((size_t)1 << 20) /* of a program's output: the end is kept, for its last lines */
 
-struct words { /* an argument vector, always NULL-terminated; borrows the words */
+#define CHILD_WHOLE \
+        ((size_t)64 << 20) /* of output that is parsed: the rules of ten thousand services are \
+                              about 20 MB */
+
+struct words { /* a NULL-terminated argument vector; borrows its words */
         const char **v;
         size_t n, cap;
 };
@@ -20,46 +26,54 @@ void words_release(struct words *w);
 struct child {
         struct child *next;
         pid_t pid;
-        int status; /* as waitpid has it, when ended */
+        int status; /* from waitpid, once ended */
         bool ended;
-        int fd[3]; /* the other ends of its standard input, output and error; -1: closed */
+        int fd[3]; /* our ends of its standard input, output and error; -1: closed */
         struct str input;
         size_t sent;
-        bool run;    /* of a RUN: what it prints goes to the operator */
-        uint64_t id; /* of that RUN */
-        bool keep;   /* goes on when the connection is cut: a package manager stopped half-way does harm */
+        bool run;     /* started by a RUN order: its output goes to the operator */
+        uint64_t id;  /* of that RUN order */
+        bool keep;    /* continues when the connection is cut: a package manager must not be stopped
+                         half-way */
+        size_t whole; /* its whole output is kept, and more than so many bytes are an error; 0: only
+                         the end is kept */
         struct str text[2];
+        bool over; /* it printed more than `whole` */
 };
 
 struct session {
         int in, out, signals;
-        uint8_t *buf; /* never moves in memory, so that secrets are in one place and can be wiped */
+        uint8_t *buf; /* never reallocated, so that secrets stay in one place and can be wiped */
         size_t start, end;
-        bool cut;    /* the input ended, the output broke, or a signal said stop */
-        bool eof;    /* no more input; whole frames may still be in the buffer */
-        bool broken; /* nobody reads any more */
+        bool cut;    /* the input ended, the output failed, or a signal asked to stop */
+        bool eof;    /* no more input; complete frames may still be in the buffer */
+        bool broken; /* the output is closed */
         struct str outgoing;
         struct child *children;
 };
 
 int session_init(struct session *s, int in, int out, struct error *err);
 void session_release(struct session *s); /* ends the children too */
-/* Sends what is outgoing, then deals with whatever comes within `ms` (-1: until something does): input, signals, children. */
+/* Sends the outgoing bytes, then handles input, signals and children for up to `ms` (-1: until
+ * something happens). */
 void session_turn(struct session *s, int ms);
 /* 1 with a frame, 0 when more input is needed, -EPROTO. It stays valid until session_drop. */
 void session_flush(struct session *s);
 int session_frame(struct session *s, struct wire_frame *out);
 void session_drop(struct session *s, const struct wire_frame *f);
-/* False when the connection was cut: looked at before each thing that is done. */
+/* False when the connection was cut; asked before each change. */
 bool session_alive(struct session *s);
 
-/* Starts a program with its own process group. `keep`: see struct child. Failure to execute is an exit status of 127. */
+/* Starts a program in its own process group. `keep`: see struct child. When it cannot be executed,
+ * its exit status is 127. */
 struct child *child_start(struct session *s, const char *const *argv, bool keep);
-/* Waits for its end; 0 when its status is 0. Otherwise the sentence ends with the last line it wrote. -ECANCELED when cut, -ETIMEDOUT. */
+/* Waits until it ends; 0 when its status is 0, else an error with its last line. -ECANCELED when
+ * cut, -ETIMEDOUT. */
 int child_wait(struct session *s, struct child *c, int seconds, struct error *err);
-void child_free(struct session *s, struct child *c); /* ends it if it still runs */
-/* The three in one; `out` (may be NULL) gets what it printed. */
-int tool(struct session *s, const char *const *argv, int seconds, struct str *out, struct error *err);
+void child_free(struct session *s, struct child *c); /* kills it if it still runs */
+/* Starts, waits and frees; `out` (may be NULL) gets the output. */
+int tool(struct session *s, const char *const *argv, int seconds, struct str *out,
+        struct error *err);
 
 /* WIRE_RUN. */
 int session_run(struct session *s, const struct wire_frame *f, struct error *err);

@@ -1,10 +1,10 @@
-/* What systemd says of units, asked once for all of them. */
+/* The state of units, from one call of systemctl for all. */
 #include "agent/agent.h"
 
 bool is_unit_file(const char *path)
 {
-        static const char *const dirs[] = { "/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/", "/usr/local/lib/systemd/system/",
-                "/run/systemd/system/" };
+        static const char *const dirs[] = { "/etc/systemd/system/", "/usr/lib/systemd/system/",
+                "/lib/systemd/system/", "/usr/local/lib/systemd/system/", "/run/systemd/system/" };
         for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
                 if (has_prefix(path, dirs[i]))
                         return true;
@@ -16,15 +16,18 @@ struct child *units_show(struct agent *a, const struct words *names)
         struct words w CLEANUP(words_release) = { 0 };
         words_add(&w, "systemctl");
         words_add(&w, "show");
-        words_add(&w, "--property=LoadState,ActiveState,UnitFileState,Type,RemainAfterExit,Result,NeedDaemonReload");
+        words_add(&w,
+                "--property=LoadState,ActiveState,UnitFileState,Type,RemainAfterExit,Result,NeedDaemonReload");
         words_add(&w, "--");
         for (size_t i = 0; i < names->n; i++)
                 words_add(&w, names->v[i]);
-        return child_start(&a->session, w.v, false);
+        struct child *c = child_start(&a->session, w.v, false);
+        c->whole = CHILD_WHOLE;
+        return c;
 }
 
-/* "Key=value" of one block. */
-static bool is(const char *block, const char *line)
+/* Whether the block of one unit has the line "Key=value". */
+static bool block_has(const char *block, const char *line)
 {
         size_t n = strlen(line);
         for (const char *p = block; (p = strstr(p, line)); p += n)
@@ -33,19 +36,23 @@ static bool is(const char *block, const char *line)
         return false;
 }
 
-static void read_block(const char *b, struct unit_state *u)
+static void unit_read_block(const char *b, struct unit_state *u)
 {
-        static const char *const enabled[] = { "enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient" };
+        static const char *const enabled[] = { "enabled", "enabled-runtime", "static", "alias",
+                "indirect", "generated", "transient" };
         *u = (struct unit_state){ .known = true,
-                .found = !is(b, "LoadState=not-found"),
-                .masked = is(b, "LoadState=masked") || is(b, "UnitFileState=masked"),
-                .active = is(b, "ActiveState=active") || is(b, "ActiveState=activating") || is(b, "ActiveState=reloading"),
-                .failed = is(b, "ActiveState=failed"),
-                .stale = is(b, "NeedDaemonReload=yes") };
-        u->over = !u->active && is(b, "Type=oneshot") && is(b, "RemainAfterExit=no") && is(b, "Result=success");
+                .found = !block_has(b, "LoadState=not-found"),
+                .masked = block_has(b, "LoadState=masked") || block_has(b, "UnitFileState=masked"),
+                .active = block_has(b, "ActiveState=active") ||
+                          block_has(b, "ActiveState=activating") ||
+                          block_has(b, "ActiveState=reloading"),
+                .failed = block_has(b, "ActiveState=failed"),
+                .stale = block_has(b, "NeedDaemonReload=yes") };
+        u->over = !u->active && block_has(b, "Type=oneshot") &&
+                  block_has(b, "RemainAfterExit=no") && block_has(b, "Result=success");
         for (size_t i = 0; i < ARRAY_SIZE(enabled); i++) {
                 char *line CLEANUP(free_p) = xasprintf("UnitFileState=%s", enabled[i]);
-                u->enabled |= is(b, line);
+                u->enabled |= block_has(b, line);
         }
 }
 
@@ -57,7 +64,7 @@ void units_read(const struct str *text, struct unit_state *out, size_t n)
                 char *end = strstr(p, "\n\n");
                 if (end)
                         *end = 0;
-                read_block(p, &out[i]);
+                unit_read_block(p, &out[i]);
                 p = end ? end + 2 : NULL;
         }
 }
@@ -65,14 +72,16 @@ void units_read(const struct str *text, struct unit_state *out, size_t n)
 bool unit_as_wanted(const struct unit_state *u, unsigned flags)
 {
         if (!u->known)
-                return true; /* nobody to ask */
+                return true; /* systemctl did not answer */
         if (flags & SPEC_DISABLE)
                 return u->masked && !u->active;
-        return !u->masked && (u->enabled || !(flags & SPEC_ENABLE)) && (u->active || u->over || !(flags & SPEC_START));
+        return !u->masked && (u->enabled || !(flags & SPEC_ENABLE)) &&
+               (u->active || u->over || !(flags & SPEC_START));
 }
 
-/* The digest of everything a unit reads: another one than at its last start means that it has to start again. */
-static void reads(const struct agent *a, const char *unit, char out[SHA256_HEX])
+/* The digest of all that a unit reads: it must restart when the digest differs from the one of its
+ * last start. */
+static void unit_reads(const struct agent *a, const char *unit, char out[SHA256_HEX])
 {
         struct sha256 sum;
         sha256_init(&sum);
@@ -88,14 +97,16 @@ static void reads(const struct agent *a, const char *unit, char out[SHA256_HEX])
         sha256_end(&sum, out);
 }
 
-/* The last entry that it reads and that changes; and whether a reload shows it all: not a new program, nor a new unit file. */
-static bool changes(const struct agent *a, struct entry *unit)
+/* Finds the last changed entry that it reads, and whether a reload is enough: not for a new program
+ * or unit file. */
+static bool unit_changes(const struct agent *a, struct entry *unit)
 {
         bool any = false;
         unit->soft = true;
         for (size_t i = 0; i < a->count; i++) {
                 const struct entry *e = &a->entries[i];
-                if (e->kind == SPEC_UNIT || e->state == STATE_SAME || !word_in(e->units, unit->name))
+                if (e->kind == SPEC_UNIT || e->state == STATE_SAME ||
+                        !word_in(e->units, unit->name))
                         continue;
                 any = true;
                 unit->after = i;
@@ -104,10 +115,11 @@ static bool changes(const struct agent *a, struct entry *unit)
         return any;
 }
 
-/* Mounts, targets and slices read nothing: what is new counts from the next time they start. */
-static bool restarts(const char *name)
+/* Mounts, targets and slices are never restarted: changes take effect at their next start. */
+static bool unit_may_restart(const char *name)
 {
-        static const char *const never[] = { ".mount", ".automount", ".swap", ".target", ".slice", ".scope", ".device" };
+        static const char *const never[] = { ".mount", ".automount", ".swap", ".target", ".slice",
+                ".scope", ".device" };
         for (size_t i = 0; i < ARRAY_SIZE(never); i++)
                 if (has_suffix(name, never[i]))
                         return false;
@@ -118,19 +130,24 @@ static void check_unit(struct agent *a, struct entry *e)
 {
         const struct row *row = record_find(&a->record, SPEC_UNIT, e->name);
         struct unit_state *u = &e->unit;
-        reads(a, e->name, e->reads);
+        unit_reads(a, e->name, e->reads);
         e->after = 0;
-        u->over = u->over && row && streq(row->digest, e->reads); /* systemd forgets that it ran: the record knows */
-        bool changed = changes(a, e);
-        e->soft = e->soft && changed && row && row->digest[0]; /* what an earlier run left undone may be anything */
+        u->over =
+                u->over && row &&
+                streq(row->digest, e->reads); /* systemd forgets that it ran, the record does not */
+        bool changed = unit_changes(a, e);
+        e->soft = e->soft && changed && row &&
+                  row->digest[0]; /* an earlier run may have left any change undone */
         e->news = changed || (row && !streq(row->digest, e->reads));
-        e->restart = e->news && u->active && restarts(e->name) && !(e->flags & SPEC_DISABLE);
+        e->restart =
+                e->news && u->active && unit_may_restart(e->name) && !(e->flags & SPEC_DISABLE);
         if (e->restart)
                 e->state = STATE_RESTARTED;
         else if (unit_as_wanted(u, e->flags))
                 e->state = STATE_SAME;
         else
-                e->state = e->flags & SPEC_START && !u->active && !u->over ? STATE_STARTED : STATE_CHANGED;
+                e->state = e->flags & SPEC_START && !u->active && !u->over ? STATE_STARTED
+                                                                           : STATE_CHANGED;
 }
 
 void check_units(struct agent *a)

@@ -9,11 +9,15 @@
 
 #define PARTIAL_DAYS 7 /* a download nobody went on with */
 
-char *cache_path(const char *cache, const char *dir, const char *name) { return xasprintf("%s/%s/%s", cache, dir, name); }
+char *cache_path(const char *cache, const char *dir, const char *name)
+{
+        return xasprintf("%s/%s/%s", cache, dir, name);
+}
 
 static char *cache_root(void)
 {
-        const char *own = getenv("SLIPWAY_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+        const char *own = getenv("SLIPWAY_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+                   *home = getenv("HOME");
         if (own && *own)
                 return xstrdup(own);
         if (xdg && *xdg == '/')
@@ -26,7 +30,8 @@ int cache_open(char **out, struct error *err)
         static const char *const dirs[] = { "blobs/sha256", "partial", "tmp", "logs", "artifacts" };
         char *found CLEANUP(free_p) = cache_root();
         if (!found) {
-                error_set(err, ENOENT, EXIT_INTERNAL, "there is no place for the cache: HOME is not set");
+                error_set(err, ENOENT, EXIT_INTERNAL,
+                        "there is no place for the cache: HOME is not set");
                 return error_hint(err, "set SLIPWAY_CACHE to a directory");
         }
         int r = dir_make(found, 0755, err);
@@ -34,7 +39,8 @@ int cache_open(char **out, struct error *err)
                 return error_hint(err, "set SLIPWAY_CACHE to a directory that can be written");
         char *root CLEANUP(free_p) = realpath(found, NULL); /* children run elsewhere */
         if (!root)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot use the cache %s: %s", found, strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot use the cache %s: %s", found,
+                        strerror(errno));
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++) {
                 char *dir CLEANUP(free_p) = path_join(root, dirs[i]);
                 r = dir_make(dir, 0755, err);
@@ -44,15 +50,17 @@ int cache_open(char **out, struct error *err)
         return r;
 }
 
-/* Removes what is older than that many seconds. */
-static void clean_dir(const char *cache, const char *dir, time_t age)
+/* Removes what has such a name and is older than that many seconds. */
+static void clean_dir(const char *cache, const char *dir, const char *prefix, time_t age)
 {
         char *path CLEANUP(free_p) = path_join(cache, dir);
         DIR *d = opendir(path);
         for (struct dirent *e; d && (e = readdir(d));) {
                 struct error ignored CLEANUP(error_release) = { 0 };
                 struct stat st;
-                if (streq(e->d_name, ".") || streq(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
+                        !has_prefix(e->d_name, prefix) ||
+                        fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 char *entry CLEANUP(free_p) = path_join(path, e->d_name);
                 if (st.st_mtime + age <= time(NULL))
@@ -64,11 +72,16 @@ static void clean_dir(const char *cache, const char *dir, time_t age)
 
 void cache_clean(const char *cache)
 {
-        clean_dir(cache, "tmp", 0);
-        clean_dir(cache, "partial", PARTIAL_DAYS * 24 * 3600);
+        clean_dir(cache, "tmp", "", 0);
+        clean_dir(cache, "partial", "", PARTIAL_DAYS * 24 * 3600);
 }
 
-char *blob_path(const char *root, const char *digest) { return xasprintf("%s/blobs/sha256/%s", root, digest); }
+void builds_clean(const char *cache) { clean_dir(cache, "artifacts", ".work.", 0); }
+
+char *blob_path(const char *root, const char *digest)
+{
+        return xasprintf("%s/blobs/sha256/%s", root, digest);
+}
 
 bool blob_there(const char *root, const char *digest, int64_t size)
 {
@@ -79,9 +92,11 @@ bool blob_there(const char *root, const char *digest, int64_t size)
 
 static int cache_failed(const char *cache, int code, struct error *err)
 {
-        error_set(err, code, EXIT_INTERNAL, "cannot write to the cache %s: %s", cache, strerror(code));
+        error_set(err, code, EXIT_INTERNAL, "cannot write to the cache %s: %s", cache,
+                strerror(code));
         if (code == ENOSPC || code == EDQUOT)
-                return error_hint(err, "make room there, or set SLIPWAY_CACHE to another directory, and run again: what was fetched is kept");
+                return error_hint(err,
+                        "make room there, or set SLIPWAY_CACHE to another directory, and run again: what was fetched is kept");
         return error_hint(err, "set SLIPWAY_CACHE to a directory that can be written");
 }
 
@@ -98,7 +113,8 @@ int blob_begin(struct blob *b, const char *cache, struct error *err)
         }
         b->sum = EVP_MD_CTX_new();
         if (!b->sum || EVP_DigestInit_ex(b->sum, EVP_sha256(), NULL) != 1)
-                return error_set(err, EIO, EXIT_INTERNAL, "cannot make digests: OpenSSL has no SHA-256");
+                return error_set(
+                        err, EIO, EXIT_INTERNAL, "cannot make digests: OpenSSL has no SHA-256");
         return 0;
 }
 
@@ -151,15 +167,19 @@ void blob_release(struct blob *b)
         *b = (struct blob)BLOB_INIT;
 }
 
-int file_pieces(const char *path, stop_flag stop, int (*each)(void *arg, const void *data, size_t n, struct error *err), void *arg, struct error *err)
+int file_pieces(const char *path, stop_flag stop,
+        int (*each)(void *arg, const void *data, size_t n, struct error *err), void *arg,
+        struct error *err)
 {
         enum { PIECE = 1 << 20 };
         int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
         if (!S_ISREG(st.st_mode))
-                return error_set(err, EINVAL, EXIT_INTERNAL, "cannot read %s: it is not a regular file", path);
+                return error_set(err, EINVAL, EXIT_INTERNAL,
+                        "cannot read %s: it is not a regular file", path);
         char *buf CLEANUP(free_p) = xmalloc(PIECE);
         for (;;) {
                 if (stop && atomic_load(stop))
@@ -168,16 +188,21 @@ int file_pieces(const char *path, stop_flag stop, int (*each)(void *arg, const v
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
+                        return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path,
+                                strerror(errno));
                 int r = n ? each(arg, buf, (size_t)n, err) : 0;
                 if (n == 0 || r < 0)
                         return r;
         }
 }
 
-static int add_piece(void *arg, const void *data, size_t n, struct error *err) { return blob_add(arg, data, n, err); }
+static int add_piece(void *arg, const void *data, size_t n, struct error *err)
+{
+        return blob_add(arg, data, n, err);
+}
 
-int blob_copy(const char *cache, const char *from, stop_flag stop, char digest[65], int64_t *size, struct error *err)
+int blob_copy(const char *cache, const char *from, stop_flag stop, char digest[65], int64_t *size,
+        struct error *err)
 {
         struct blob b CLEANUP(blob_release) = BLOB_INIT;
         int r = blob_begin(&b, cache, err);
@@ -211,8 +236,10 @@ static int count_piece(void *arg, const void *data, size_t n, struct error *err)
 int file_digest(const char *path, stop_flag stop, char digest[65], int64_t *size, struct error *err)
 {
         struct counted c = { .sum = EVP_MD_CTX_new() };
-        int r = c.sum && EVP_DigestInit_ex(c.sum, EVP_sha256(), NULL) == 1 ? file_pieces(path, stop, count_piece, &c, err)
-                                                                           : error_set(err, EIO, EXIT_INTERNAL, "cannot make digests: OpenSSL has no SHA-256");
+        int r = c.sum && EVP_DigestInit_ex(c.sum, EVP_sha256(), NULL) == 1
+                        ? file_pieces(path, stop, count_piece, &c, err)
+                        : error_set(err, EIO, EXIT_INTERNAL,
+                                  "cannot make digests: OpenSSL has no SHA-256");
         if (r == 0) {
                 digest_hex(c.sum, digest);
                 *size = c.size;

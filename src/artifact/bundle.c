@@ -5,7 +5,8 @@
 #include "artifact/fetch_impl.h"
 #include "base/file.h"
 
-/* A blob writer of the bundle's own: it is a cache with nothing but blobs, and no half of one when this is killed. */
+/* A blob writer of the bundle's own: it is a cache with nothing but blobs, and no half of one when
+ * this is killed. */
 static int add_blob(const char *dir, const struct item *item, struct error *err)
 {
         char digest[65];
@@ -16,17 +17,20 @@ static int add_blob(const char *dir, const struct item *item, struct error *err)
         if (r == 0 && !streq(digest, item->digest)) {
                 char *bad CLEANUP(free_p) = blob_path(dir, digest);
                 unlink(bad);
-                error_set(err, EBADMSG, EXIT_STATE, "the cache is damaged: %s has the digest %.12s…", item->path, digest);
+                error_set(err, EBADMSG, EXIT_STATE,
+                        "the cache is damaged: %s has the digest %.12s…", item->path, digest);
                 return error_hint(err, "remove that file and run again: it is fetched anew");
         }
         return r;
 }
 
-int bundle_write(const char *dir, const char *arch, const struct item *items, size_t count, struct error *err)
+int bundle_write(const char *dir, const char *arch, const struct item *items, size_t count,
+        struct error *err)
 {
         struct locked lock CLEANUP(locked_release) = { 0 };
         char *path CLEANUP(free_p) = path_join(dir, "bundle.lock");
-        char *blobs CLEANUP(free_p) = path_join(dir, "blobs/sha256"), *tmp CLEANUP(free_p) = path_join(dir, "tmp");
+        char *blobs CLEANUP(free_p) = path_join(dir, "blobs/sha256"),
+                    *tmp CLEANUP(free_p) = path_join(dir, "tmp");
         int r = dir_make(blobs, 0755, err);
         if (r == 0)
                 r = dir_remove(tmp, err); /* of a run that was killed */
@@ -48,16 +52,20 @@ int bundle_write(const char *dir, const char *arch, const struct item *items, si
         return r < 0 ? error_wrap(err, "the bundle %s", dir) : 0;
 }
 
-static int verify_entry(const char *dir, const char *key, const struct lock_entry *e, struct error *err)
+static int verify_entry(
+        const char *dir, const char *key, const struct lock_entry *e, struct error *err)
 {
         char *path CLEANUP(free_p) = blob_path(dir, e->digest);
         char digest[65];
         int64_t size;
         if (access(path, F_OK) < 0)
-                return error_set(err, ENOENT, EXIT_STATE, "%s is missing: there is no %s", key, path);
+                return error_set(
+                        err, ENOENT, EXIT_STATE, "%s is missing: there is no %s", key, path);
         int r = file_digest(path, NULL, digest, &size, err);
         if (r == 0 && (!streq(digest, e->digest) || size != e->size))
-                return error_set(err, EBADMSG, EXIT_STATE, "%s is damaged: %s has %" PRId64 " bytes and the digest %.12s…", key, path, size, digest);
+                return error_set(err, EBADMSG, EXIT_STATE,
+                        "%s is damaged: %s has %" PRId64 " bytes and the digest %.12s…", key, path,
+                        size, digest);
         return r;
 }
 
@@ -68,8 +76,9 @@ int bundle_verify(const char *dir, size_t *items, int64_t *bytes, struct error *
         *items = 0;
         *bytes = 0;
         if (access(path, F_OK) < 0) {
-                error_set(err, errno, EXIT_STATE, "%s is no bundle: there is no bundle.lock in it", dir);
-                return error_hint(err, "make one with slipway bundle create");
+                error_set(err, errno, EXIT_STATE, "%s is no bundle: there is no bundle.lock in it",
+                        dir);
+                return error_hint(err, BUNDLE_FROM);
         }
         int r = locked_read(&lock, path, err);
         const char *key;
@@ -86,7 +95,7 @@ int bundle_verify(const char *dir, size_t *items, int64_t *bytes, struct error *
         }
         if (r < 0) {
                 error_wrap(err, "the bundle %s", dir);
-                return err->hint ? r : error_hint(err, "copy the bundle again, or make it again with slipway bundle create");
+                return err->hint ? r : error_hint(err, "copy it again: " BUNDLE_FROM);
         }
         return 0;
 }

@@ -1,10 +1,12 @@
 #include "artifact/catalogue.h"
 #include "config/minors.h"
 
-/* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest that run with that minor. */
+/* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest
+ * that run with that minor. */
 struct row {
         unsigned minor;
-        const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel, *flannel_cni;
+        const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel,
+                *flannel_cni;
         const char *coredns, *pause, *haproxy, *keepalived, *flannel_plugin;
 };
 
@@ -15,11 +17,23 @@ static const struct row rows[] = {
         { 36, "3.6.16", "2.4.2", "1.36.0", "2.1.13", "1.5.2", "1.29.1", "1.36.0", "1.9.1", "0.26.7", "0.9.1", "1.14.6", "3.10.2", "3.2.4-alpine", "2.0.20", "1.6.2-flannel1" },
 };
 /* clang-format on */
-_Static_assert(ARRAY_SIZE(rows) == KUBERNETES_NEWEST_MINOR - KUBERNETES_OLDEST_MINOR + 1, "a row for each minor the rules let through");
+_Static_assert(ARRAY_SIZE(rows) == KUBERNETES_NEWEST_MINOR - KUBERNETES_OLDEST_MINOR + 1,
+        "a row for each minor the rules let through");
 
 const char *catalogue_minors(void) { return KUBERNETES_MINORS; }
 
 const char *catalogue_newest(void) { return KUBERNETES_NEWEST; }
+
+const char *catalogue_tool(const char *name)
+{
+        static const struct artifact tools[] = { { "ignition", "2.24.0" },
+                { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" },
+                { "dex", "0.0.0-20210917061239-f0186ff2651e" } };
+        for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
+                if (streq(tools[i].name, name))
+                        return tools[i].version;
+        return NULL;
+}
 
 static void set_programs(struct artifact *out, const struct row *r, const char *kubernetes)
 {
@@ -46,13 +60,15 @@ static void set_programs(struct artifact *out, const struct row *r, const char *
         memcpy(out, table, sizeof(table));
 }
 
-static void set_images(struct arena *a, struct image *out, const struct row *r, const char *kubernetes)
+static void set_images(
+        struct arena *a, struct image *out, const struct row *r, const char *kubernetes)
 {
         const struct {
                 const char *repository, *tag;
         } table[IMG_COUNT] = {
                 [IMG_APISERVER] = { "registry.k8s.io/kube-apiserver:v", kubernetes },
-                [IMG_CONTROLLER_MANAGER] = { "registry.k8s.io/kube-controller-manager:v", kubernetes },
+                [IMG_CONTROLLER_MANAGER] = { "registry.k8s.io/kube-controller-manager:v",
+                        kubernetes },
                 [IMG_SCHEDULER] = { "registry.k8s.io/kube-scheduler:v", kubernetes },
                 [IMG_COREDNS] = { "registry.k8s.io/coredns/coredns:v", r->coredns },
                 [IMG_PAUSE] = { "registry.k8s.io/pause:", r->pause },
@@ -61,7 +77,8 @@ static void set_images(struct arena *a, struct image *out, const struct row *r, 
                 [IMG_PROBE] = { PROBE_IMAGE, SLIPWAY_VERSION },
                 [IMG_KUBE_PROXY] = { "registry.k8s.io/kube-proxy:v", kubernetes },
                 [IMG_FLANNEL] = { "ghcr.io/flannel-io/flannel:v", r->flannel },
-                [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v", r->flannel_plugin },
+                [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v",
+                        r->flannel_plugin },
                 [IMG_ETCD] = { "registry.k8s.io/etcd:", arena_printf(a, "%s-0", r->etcd) },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
@@ -73,7 +90,8 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 if (kubernetes->major != 1 || kubernetes->minor != rows[i].minor)
                         continue;
-                const char *text = arena_printf(a, "%u.%u.%u", kubernetes->major, kubernetes->minor, kubernetes->patch);
+                const char *text = arena_printf(
+                        a, "%u.%u.%u", kubernetes->major, kubernetes->minor, kubernetes->patch);
                 set_programs(out->artifacts, &rows[i], text);
                 set_images(a, out->images, &rows[i], text);
                 return true;
@@ -85,7 +103,8 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
 static const char *image_version(const char *image, struct version *out)
 {
         const char *slash = strrchr(image, '/'), *tag = strchr(slash ? slash : image, ':');
-        char *text CLEANUP(free_p) = tag && !strchr(image, '@') ? xstrndup(tag + 1, strcspn(tag + 1, "-")) : NULL;
+        char *text CLEANUP(free_p) =
+                tag && !strchr(image, '@') ? xstrndup(tag + 1, strcspn(tag + 1, "-")) : NULL;
         return text && version_parse(text, out) ? tag + 1 : NULL;
 }
 
@@ -94,5 +113,7 @@ const char *image_follow(struct arena *a, const char *image, const char *wanted,
         struct version is, want;
         const char *tag = image_version(image, &is), *new = image_version(wanted, &want);
         int order = tag && new ? version_compare(&want, &is) : 0;
-        return order > 0 || (down && order < 0) ? arena_printf(a, "%.*s%s", (int)(tag - image), image, new) : image;
+        return order > 0 || (down && order < 0)
+                       ? arena_printf(a, "%.*s%s", (int)(tag - image), image, new)
+                       : image;
 }

@@ -29,25 +29,23 @@ void fetch_later(struct fetch *f, void (*next)(struct fetch *f), int ms)
 
 void fetch_note(struct fetch *f, const struct item *item, int permille, const char *fmt, ...)
 {
-        struct str text CLEANUP(str_release) = { 0 };
         va_list ap;
         va_start(ap, fmt);
-        str_vaddf(&text, fmt, ap);
+        char *text CLEANUP(free_p) = xvasprintf(fmt, ap);
         va_end(ap);
         if (f->request.on_progress)
-                f->request.on_progress(item, str_text(&text), permille, f->request.arg);
+                f->request.on_progress(item, text, permille, f->request.arg);
 }
 
 void job_note(struct job *j, int permille, const char *fmt, ...)
 {
-        struct str text CLEANUP(str_release) = { 0 };
         va_list ap;
         va_start(ap, fmt);
-        str_vaddf(&text, fmt, ap);
+        char *text CLEANUP(free_p) = xvasprintf(fmt, ap);
         va_end(ap);
         for (size_t i = 0; i < j->count; i++)
                 if (!j->wants[i]->done)
-                        fetch_note(j->fetch, j->wants[i]->item, permille, "%s", str_text(&text));
+                        fetch_note(j->fetch, j->wants[i]->item, permille, "%s", text);
 }
 
 /* ---- the end ---- */
@@ -85,7 +83,7 @@ static void tell_end(struct fetch *f)
 }
 
 /* What is under way is stopped from a clean stack. */
-static void finish(struct fetch *f)
+static void fetch_finish(struct fetch *f)
 {
         stop_all(f);
         if (!f->error.code && f->lock_path)
@@ -93,28 +91,46 @@ static void finish(struct fetch *f)
         tell_end(f);
 }
 
-static void fail(struct fetch *f, struct error *err)
+static void fetch_fail(struct fetch *f, struct error *err)
 {
         if (f->over)
                 return;
         f->over = true;
         f->error = *err;
         *err = (struct error){ 0 };
-        fetch_later(f, finish, 0);
+        fetch_later(f, fetch_finish, 0);
 }
 
 /* ---- items ---- */
 
 char *item_key(const struct item *item, const char *arch)
 {
-        return item->image ? xasprintf("%s/%s", item->name, arch) : xasprintf("%s@%s/%s", item->name, item->version, arch);
+        return item->image ? xasprintf("%s/%s", item->name, arch)
+                           : xasprintf("%s@%s/%s", item->name, item->version, arch);
 }
 
-char *item_title(const struct item *item) { return item->image ? xstrdup(item->name) : xasprintf("%s %s", item->name, item->version); }
+char *item_title(const struct item *item)
+{
+        return item->image ? xstrdup(item->name) : xasprintf("%s %s", item->name, item->version);
+}
+
+/* What nobody but its source vouches for is said when the lock takes it in. */
+static void tell_pinned(struct fetch *f, const struct want *w, const struct lock_entry *e)
+{
+        bool network = streq(e->source, source_name(FROM_MIRROR)) ||
+                       streq(e->source, source_name(FROM_UPSTREAM));
+        if (*w->pinned || !f->lock_path || !network || !f->request.on_pinned ||
+                !(w->item->image || w->trust))
+                return;
+        char *how CLEANUP(free_p) = xasprintf("%s at first use: %s pins sha256:%s",
+                w->item->image ? "pinned" : "trusted without a checksum", f->lock_path, e->digest);
+        f->request.on_pinned(w->item, how, f->request.arg);
+}
 
 static void item_set(struct fetch *f, struct want *w, const struct lock_entry *e, const char *how)
 {
         struct item *item = w->item;
+        tell_pinned(f, w, e);
         memcpy(item->digest, e->digest, sizeof(item->digest));
         item->size = e->size;
         free(item->path);
@@ -133,7 +149,18 @@ static bool may_come_from(const struct want *w, const char *source)
         return false;
 }
 
-/* What the cache knows of an item: the lock's digest, the bundle's, or what a source gave before. */
+/* The index remembers how a digest was vouched for: what one cluster trusted is no other's. */
+static char *index_key(const struct want *w, enum source s)
+{
+        bool file = !w->item->image && (s == FROM_MIRROR || s == FROM_UPSTREAM);
+        return xasprintf("%s %s%s", w->key, source_name(s),
+                !file      ? ""
+                : w->trust ? " trusted"
+                           : " checked");
+}
+
+/* What the cache knows of an item: the lock's digest, the bundle's, or what a source gave before.
+ */
 static bool cached(struct fetch *f, struct want *w, struct lock_entry *e)
 {
         if (*w->pinned)
@@ -143,7 +170,7 @@ static bool cached(struct fetch *f, struct want *w, struct lock_entry *e)
                 return blob_there(f->cache, e->digest, e->size);
         }
         for (size_t i = 0; i < w->sources; i++) {
-                char *key CLEANUP(free_p) = xasprintf("%s %s", w->key, source_name(w->order[i]));
+                char *key CLEANUP(free_p) = index_key(w, w->order[i]);
                 if (locked_get(&f->index, key, e) && blob_there(f->cache, e->digest, e->size))
                         return true;
         }
@@ -157,14 +184,17 @@ static bool ask_cache(struct fetch *f)
         for (size_t i = 0; i < f->request.count; i++) {
                 struct want *w = &f->wants[i];
                 struct lock_entry e;
-                if (!w->done && cached(f, w, &e))
+                if (f->request.programs)
+                        w->done |= want_built(f, w);
+                else if (!w->done && cached(f, w, &e))
                         item_set(f, w, &e, "cache");
                 all &= w->done;
         }
         return all;
 }
 
-/* What is made of this program is remembered by the program's digest: another agent makes another image of the same name. */
+/* What is made of this program is remembered by the program's digest: another agent makes another
+ * image of the same name. */
 static void want_own(struct fetch *f, struct want *w)
 {
         char digest[65] = "";
@@ -172,6 +202,15 @@ static void want_own(struct fetch *f, struct want *w)
         char *key CLEANUP(free_p) = w->key;
         w->key = xasprintf("%s of %.16s", key, digest);
         w->own = true;
+}
+
+static bool is_trusted(const struct fetch *f, const char *name)
+{
+        const struct strings *t = &f->request.cluster->artifacts.trust;
+        for (size_t i = 0; i < t->n; i++)
+                if (streq(t->v[i], name))
+                        return true;
+        return false;
 }
 
 static void wants_make(struct fetch *f)
@@ -187,6 +226,8 @@ static void wants_make(struct fetch *f)
                 bool pinned = !w->own && f->lock_path && locked_get(&f->lock, w->key, &e);
                 if (pinned)
                         memcpy(w->pinned, e.digest, sizeof(w->pinned));
+                w->trust =
+                        f->lock_path && !pinned && !w->item->image && is_trusted(f, w->item->name);
                 sources_order(f, w, pinned ? e.source : NULL);
         }
 }
@@ -197,7 +238,8 @@ static int locks_read(struct fetch *f, struct error *err)
         int r = f->lock_path ? locked_read(&f->lock, f->lock_path, err) : 0;
         if (!f->lock.items)
                 f->lock.items = json_object();
-        if (r == 0 && locked_read(&f->index, index, err) < 0) { /* only a memory: what it forgot is resolved again */
+        if (r == 0 && locked_read(&f->index, index, err) <
+                              0) { /* only a memory: what it forgot is resolved again */
                 error_release(err);
                 f->index.changed = true;
         }
@@ -220,11 +262,11 @@ static void cache_locked(struct fetch *f)
                 error_release(&err);
         cache_clean(f->cache);
         if (ask_cache(f)) {
-                fetch_later(f, finish, 0);
+                fetch_later(f, fetch_finish, 0);
                 return;
         }
         if (http_new(f->base, &f->http, &err) < 0 || worker_new(f->base, &f->worker, &err) < 0)
-                fail(f, &err);
+                fetch_fail(f, &err);
         else
                 sources_begin(f);
 }
@@ -245,24 +287,31 @@ static void cache_lock_try(struct fetch *f)
                 f->waiting = false;
                 cache_locked(f);
         } else if (err.code != EWOULDBLOCK) {
-                fail(f, &err);
+                fetch_fail(f, &err);
         } else {
                 if (!f->waiting)
-                        fetch_note(f, first_wanted(f), -1, "waiting for another run that fetches: %s", err.message);
+                        fetch_note(f, first_wanted(f), -1,
+                                "waiting for another run that fetches: %s", err.message);
                 f->waiting = true;
                 fetch_later(f, cache_lock_try, WAIT_MS);
         }
 }
 
-int fetch_start(struct event_base *base, const struct fetch_request *request, struct fetch **out, struct error *err)
+int fetch_start(struct event_base *base, const struct fetch_request *request, struct fetch **out,
+        struct error *err)
 {
         struct fetch *f = xcalloc(1, sizeof(*f));
         const struct artifacts *from = &request->cluster->artifacts;
-        *f = (struct fetch){ .base = base, .request = *request, .cache_lock = -1, .build_lock = -1 };
+        *f = (struct fetch){
+                .base = base, .request = *request, .cache_lock = -1, .build_lock = -1
+        };
+        f->request.file_max = request->file_max ? request->file_max : FETCH_FILE_MAX;
+        f->request.total_max = f->room = request->total_max ? request->total_max : FETCH_TOTAL_MAX;
         f->tick = evtimer_new(base, on_tick, f);
         f->lock_path = request->lock ? xstrdup(request->lock) : NULL;
         if (from->bundle && (from->source == ARTIFACT_AUTO || from->source == ARTIFACT_BUNDLE))
-                f->bundle = xstrdup(cluster_path(request->cluster->arena, tree_get(from->src, "bundle"), from->bundle));
+                f->bundle = xstrdup(cluster_path(
+                        request->cluster->arena, tree_get(from->src, "bundle"), from->bundle));
         int r = cache_open(&f->cache, err);
         if (r == 0)
                 r = locks_read(f, err);
@@ -271,7 +320,8 @@ int fetch_start(struct event_base *base, const struct fetch_request *request, st
                 return r;
         }
         wants_make(f);
-        fetch_later(f, ask_cache(f) ? finish : cache_lock_try, 0);
+        void (*begin)(struct fetch * f) = request->programs ? sources_begin : cache_lock_try;
+        fetch_later(f, ask_cache(f) ? fetch_finish : begin, 0);
         *out = f;
         return 0;
 }
@@ -286,6 +336,7 @@ void fetch_free(struct fetch *f)
         for (size_t i = 0; f->wants && i < f->request.count; i++) {
                 free(f->wants[i].key);
                 str_release(&f->wants[i].tried);
+                free(f->wants[i].way);
         }
         free(f->wants);
         for (size_t i = 0; i < SOURCE_COUNT; i++) {
@@ -307,7 +358,7 @@ void fetch_free(struct fetch *f)
 /* These are nobody's lack: another source would only hide them. */
 static bool is_hard(const struct error *err)
 {
-        static const int codes[] = { EBADMSG, ENOSPC, EDQUOT, EROFS };
+        static const int codes[] = { EBADMSG, EFBIG, ENOSPC, EDQUOT, EROFS };
         for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
                 if (err->code == codes[i])
                         return true;
@@ -319,20 +370,26 @@ static void want_failed(struct fetch *f, struct want *w, enum source from, const
         struct error final CLEANUP(error_release) = { 0 };
         char *title CLEANUP(free_p) = item_title(w->item);
         bool last = ++w->at >= w->sources;
-        str_addf(&w->tried, "%s%s: %s", w->tried.len ? "; " : "", source_title(from), err->message ? err->message : "it failed");
+        str_addf(&w->tried, "%s%s: %s", w->tried.len ? "; " : "", source_title(from),
+                err->message ? err->message : "it failed");
         if (!last && !is_hard(err)) {
                 if (!f->dead[from]) /* told once for all */
-                        fetch_note(f, w->item, -1, "not from %s: %s", source_title(from), err->message ? err->message : "it failed");
+                        fetch_note(f, w->item, -1, "not from %s: %s", source_title(from),
+                                err->message ? err->message : "it failed");
                 return;
         }
-        error_set(&final, err->code ? err->code : EIO, err->status ? err->status : EXIT_INTERNAL, "%s: %s", title,
-                is_hard(err) ? err->message : str_text(&w->tried));
+        error_set(&final, err->code ? err->code : EIO, err->status ? err->status : EXIT_INTERNAL,
+                "%s: %s", title, is_hard(err) ? err->message : str_text(&w->tried));
         error_hint(&final, "%s",
-                err->hint && (is_hard(err) || w->sources == 1) ? err->hint : "set artifacts.bundle or artifacts.mirror to where it can be had, and run again");
-        fail(f, &final);
+                err->hint && (is_hard(err) || w->sources == 1) ? err->hint
+                : w->way
+                        ? w->way
+                        : "set artifacts.bundle or artifacts.mirror to where it can be had, and run again");
+        fetch_fail(f, &final);
 }
 
-void want_resolved(struct job *j, struct want *w, const char digest[65], int64_t size, const char *how)
+void want_resolved(
+        struct job *j, struct want *w, const char digest[65], int64_t size, const char *how)
 {
         struct fetch *f = j->fetch;
         struct lock_entry e = { .size = size };
@@ -340,8 +397,11 @@ void want_resolved(struct job *j, struct want *w, const char digest[65], int64_t
         snprintf(e.source, sizeof(e.source), "%s", how);
         if (*w->pinned && !streq(w->pinned, digest)) {
                 struct error err CLEANUP(error_release) = { 0 };
-                error_set(&err, ESTALE, EXIT_STATE, "its digest is %.12s…, and %s pins %.12s…", digest, f->lock_path, w->pinned);
-                error_hint(&err, "if the change is meant, remove the line of %s from %s and run again", w->key, f->lock_path);
+                error_set(&err, ESTALE, EXIT_STATE, "its digest is %.12s…, and %s pins %.12s…",
+                        digest, f->lock_path, w->pinned);
+                error_hint(&err,
+                        "if the change is meant, remove the line of %s from %s and run again",
+                        w->key, f->lock_path);
                 want_failed(f, w, j->source, &err);
                 for (size_t i = 0; i < j->count; i++) /* it is another source's now */
                         if (j->wants[i] == w)
@@ -349,9 +409,10 @@ void want_resolved(struct job *j, struct want *w, const char digest[65], int64_t
                 return;
         }
         item_set(f, w, &e, how);
-        char *key CLEANUP(free_p) = xasprintf("%s %s", w->key, source_name(j->source));
+        char *key CLEANUP(free_p) = index_key(w, j->source);
         locked_put(&f->index, key, &e);
-        fetch_note(f, w->item, 1000, "taken from %s", streq(how, "computer") ? "this computer" : source_title(j->source));
+        fetch_note(f, w->item, 1000, "taken from %s",
+                streq(how, "computer") ? "this computer" : source_title(j->source));
 }
 
 static void index_save(struct fetch *f)
@@ -359,7 +420,7 @@ static void index_save(struct fetch *f)
         struct error err CLEANUP(error_release) = { 0 };
         char *index CLEANUP(free_p) = path_join(f->cache, "index.json");
         if (locked_write(&f->index, index, &err) < 0)
-                fail(f, &err);
+                fetch_fail(f, &err);
 }
 
 void job_done(struct job *j, struct error *err)
@@ -386,7 +447,7 @@ static struct job *job_ready(const struct fetch *f)
                 size_t running = 0;
                 for (const struct job *k = f->jobs; k; k = k->next)
                         running += k->running && k->kind == j->kind;
-                if (!j->running && running < j->kind->at_once)
+                if (!j->running && running < (f->request.programs ? 1 : j->kind->at_once))
                         return j;
         }
         return NULL;
@@ -424,7 +485,8 @@ static void on_probed(struct transfer *t, void *arg)
         f->probe = NULL;
         if (transfer_end(t) != TRANSFER_OK) {
                 f->dead[f->source] = xasprintf("cannot be reached (%s)", transfer_why(t));
-                fetch_note(f, first_wanted(f), -1, "%s %s", source_title(f->source), f->dead[f->source]);
+                fetch_note(f, first_wanted(f), -1, "%s %s", source_title(f->source),
+                        f->dead[f->source]);
         }
         jobs_make(f);
 }
@@ -440,12 +502,16 @@ static void source_run(struct fetch *f)
                 return;
         }
         f->waiting = false;
+        if (f->source == FROM_BUILD)
+                builds_announce(f);
         char *url CLEANUP(free_p) = f->dead[f->source] ? NULL : source_probe(f);
-        struct transfer_spec spec = { .url = url, .head = true, .fd = -1, .on_done = on_probed, .arg = f };
+        struct transfer_spec spec = {
+                .url = url, .head = true, .fd = -1, .on_done = on_probed, .arg = f
+        };
         if (!url)
                 jobs_make(f);
         else if (transfer_start(f->http, &spec, &f->probe, &err) < 0)
-                fail(f, &err);
+                fetch_fail(f, &err);
 }
 
 /* The first source that something is still wanted from. */
@@ -458,7 +524,7 @@ static void sources_begin(struct fetch *f)
                         f->source = w->order[w->at];
         }
         if (f->source == SOURCE_COUNT)
-                finish(f);
+                fetch_finish(f);
         else
                 source_run(f);
 }

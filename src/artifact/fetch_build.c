@@ -1,5 +1,7 @@
-/* The same versions, built from Go modules by the go command: one scratch module a recipe. Module checksums are verified by the go command itself, and
- * its own caches make a build that was ended go on where it stopped. What scripts/artifacts.sh built is taken as it is. */
+/* The same versions, built from Go modules by the go command: one scratch module a recipe. Module
+ * checksums are verified by the go command itself, and its own caches make a build that was ended
+ * go on where it stopped. The programs stay in CACHE/artifacts, where the next run and the tests
+ * find them. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -12,7 +14,17 @@
 #define OUT_MAX  ((size_t)8 << 20)
 #define LAST_MAX 4096
 
-enum step { STEP_LIBRARY, STEP_ENV, STEP_MODULE, STEP_TIDY, STEP_COUNT, STEP_COMPILE, STEP_END };
+enum step {
+        STEP_LIBRARY,
+        STEP_ENV,
+        STEP_MODULE,
+        STEP_TIDY,
+        STEP_COUNT,
+        STEP_COMPILE,
+        STEP_WHERE, /* the module's directory, for its data */
+        STEP_DATA,
+        STEP_END
+};
 
 struct build {
         struct job *job;
@@ -27,6 +39,7 @@ struct build {
         char *go, *go_version, *goflags;
         size_t packages, compiled;
         int permille;
+        bool unverified; /* GOSUMDB=off */
         const char *how; /* "build" or "computer" */
         struct made {
                 char digest[65];
@@ -37,21 +50,25 @@ struct build {
 static void next_step(struct build *b);
 static void pack_start(struct build *b);
 
-static struct job *job_of(struct work *w) { return (struct job *)(void *)((char *)w - offsetof(struct job, work)); }
+static struct job *fetch_build_job_of(struct work *w)
+{
+        return (struct job *)(void *)((char *)w - offsetof(struct job, work));
+}
 
-bool fetch_own_arch(const struct fetch *f)
+const char *arch_own(void)
 {
         static const struct {
                 const char *machine, *arch;
-        } names[] = { { "x86_64", "amd64" }, { "aarch64", "arm64" }, { "ppc64le", "ppc64le" }, { "s390x", "s390x" }, { "riscv64", "riscv64" } };
+        } names[] = { { "x86_64", "amd64" }, { "aarch64", "arm64" }, { "ppc64le", "ppc64le" },
+                { "s390x", "s390x" }, { "riscv64", "riscv64" } };
         struct utsname u;
-        if (uname(&u) < 0)
-                return false;
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        for (size_t i = 0; uname(&u) == 0 && i < ARRAY_SIZE(names); i++)
                 if (streq(u.machine, names[i].machine))
-                        return streq(f->request.arch, names[i].arch);
-        return false;
+                        return names[i].arch;
+        return "amd64";
 }
+
+bool fetch_own_arch(const struct fetch *f) { return streq(f->request.arch, arch_own()); }
 
 char *recipe_dir(const struct fetch *f, const char *recipe, const char *version)
 {
@@ -63,22 +80,29 @@ static void build_fail(struct build *b, struct error *err) { job_done(b->job, er
 
 /* ---- what was built, as blobs (in the thread) ---- */
 
-static int make_blob(struct build *b, const struct item *item, struct made *out, stop_flag stop, struct error *err)
+static int make_blob(struct build *b, const struct item *item, struct made *out, stop_flag stop,
+        struct error *err)
 {
         const struct fetch *f = b->job->fetch;
         char *word CLEANUP(free_p) = NULL, *version CLEANUP(free_p) = NULL;
         if (!item->image) {
                 const char *file = origin_of(item->name)->file;
-                char *path CLEANUP(free_p) = streq(b->how, "computer") ? xstrdup(b->from) : path_join(b->from, file);
-                return streq(file, "*") ? pack_set(f->cache, b->from, stop, out->digest, &out->size, err)
-                                        : blob_copy(f->cache, path, stop, out->digest, &out->size, err);
+                char *path CLEANUP(free_p) =
+                        streq(b->how, "computer") ? xstrdup(b->from) : path_join(b->from, file);
+                return streq(file, "*")
+                               ? pack_set(f->cache, b->from, stop, out->digest, &out->size, err)
+                               : blob_copy(f->cache, path, stop, out->digest, &out->size, err);
         }
         bool agent = b->recipe->agent;
         if (!agent)
                 image_words(item->name, &word, &version);
         const struct image_origin *o = image_origin_of(agent ? b->recipe->name : word);
         char *path CLEANUP(free_p) = agent ? NULL : path_join(b->from, o->file);
-        struct pack_image image = { .reference = item->name, .arch = f->request.arch, .path = o->path, .user = o->user, .file = path };
+        struct pack_image image = { .reference = item->name,
+                .arch = f->request.arch,
+                .path = o->path,
+                .user = o->user,
+                .file = path };
         image.data = f->request.agent;
         image.len = f->request.agent_len;
         return pack_image(f->cache, &image, stop, out->digest, &out->size, err);
@@ -86,7 +110,7 @@ static int make_blob(struct build *b, const struct item *item, struct made *out,
 
 static int pack_run(struct work *w, stop_flag stop, struct error *err)
 {
-        struct job *j = job_of(w);
+        struct job *j = fetch_build_job_of(w);
         struct build *b = j->state;
         int r = 0;
         for (size_t i = 0; r == 0 && i < j->count; i++)
@@ -94,10 +118,38 @@ static int pack_run(struct work *w, stop_flag stop, struct error *err)
         return r;
 }
 
+/* A directory that is there is whole: it comes by a rename. */
+static int keep_programs(const struct build *b, struct error *err)
+{
+        const struct fetch *f = b->job->fetch;
+        char *dir CLEANUP(free_p) =
+                xasprintf("%s/artifacts/%s-%s", f->cache, b->recipe->name, b->version);
+        if (b->work && streq(b->how, "build") && fetch_own_arch(f) && rename(b->from, dir) < 0)
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot make %s: %s", dir, strerror(errno));
+        return 0;
+}
+
+/* Where programs alone are wanted, nothing is packed. */
+static void programs_made(struct build *b)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct job *j = b->job;
+        int r = keep_programs(b, &err);
+        for (size_t i = 0; r == 0 && i < j->count; i++)
+                j->wants[i]->done = true;
+        job_done(j, r < 0 ? &err : NULL);
+}
+
 static void pack_done(struct work *w, struct error *err)
 {
-        struct job *j = job_of(w);
+        struct job *j = fetch_build_job_of(w);
         struct build *b = j->state;
+        struct error unkept CLEANUP(error_release) = { 0 };
+        if (!err) /* a failure only means that the next one who wants them builds again */
+                (void)keep_programs(b, &unkept);
+        if (!err && b->work)
+                build_notice(j->fetch, "%s %s is built", b->recipe->name, b->version);
         for (size_t i = j->count; !err && i-- > 0;)
                 want_resolved(j, j->wants[i], b->made[i].digest, b->made[i].size, b->how);
         job_done(j, err);
@@ -106,6 +158,10 @@ static void pack_done(struct work *w, struct error *err)
 static void pack_start(struct build *b)
 {
         struct job *j = b->job;
+        if (j->fetch->request.programs) {
+                programs_made(b);
+                return;
+        }
         job_note(j, -1, "packing");
         b->made = xcalloc(j->count, sizeof(*b->made));
         j->work = (struct work){ .run = pack_run, .done = pack_done };
@@ -117,7 +173,8 @@ static void pack_start(struct build *b)
 static char *find_program(const char *name)
 {
         const char *path = getenv("PATH");
-        char *dirs CLEANUP(free_p) = xasprintf("%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "/usr/local/bin:/usr/bin:/bin");
+        char *dirs CLEANUP(free_p) = xasprintf(
+                "%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "/usr/local/bin:/usr/bin:/bin");
         for (char *rest = dirs, *dir; (dir = strsep(&rest, ":"));) {
                 char *file CLEANUP(free_p) = path_join(*dir ? dir : ".", name);
                 struct stat st;
@@ -132,21 +189,31 @@ static void take_own(struct build *b, const char *why)
         struct error err CLEANUP(error_release) = { 0 };
         const char *name = b->recipe->name;
         free(b->from);
-        b->from = b->recipe->own && fetch_own_arch(b->job->fetch) ? find_program(name) : NULL;
+        bool may =
+                b->recipe->own && fetch_own_arch(b->job->fetch) && !b->job->fetch->request.programs;
+        b->from = may ? find_program(name) : NULL;
         if (!b->from) {
-                error_set(&err, ENOENT, EXIT_INTERNAL, "%s cannot be built (%s), and this computer has none of its own", name, why);
-                error_hint(&err, "install the package %s on this computer, or set artifacts.bundle or artifacts.mirror", name);
+                error_set(&err, ENOENT, EXIT_INTERNAL,
+                        "%s cannot be built for %s (%s), and this computer has none of its own",
+                        name, b->job->fetch->request.arch, why);
+                if (fetch_own_arch(b->job->fetch))
+                        error_hint(&err,
+                                "install the package %s on this computer, or set artifacts.bundle or artifacts.mirror",
+                                name);
+                else
+                        error_hint(&err, "set artifacts.bundle or artifacts.mirror");
                 build_fail(b, &err);
                 return;
         }
         b->how = "computer";
-        job_note(b->job, -1, "taking this computer's own %s instead of %s: %s", b->from, b->version, why);
+        job_note(b->job, -1, "taking this computer's own %s instead of %s: %s", b->from, b->version,
+                why);
         pack_start(b);
 }
 
 /* ---- the go command ---- */
 
-static void on_out(struct proc *p, const char *data, size_t n, void *arg)
+static void on_fetch_build_out(struct proc *p, const char *data, size_t n, void *arg)
 {
         struct build *b = arg;
         if (b->step == STEP_COUNT) {
@@ -164,7 +231,8 @@ static void show_compiled(struct build *b)
         if (permille == b->permille)
                 return;
         b->permille = permille;
-        job_note(b->job, permille, "building %s %s: %zu of %zu packages", b->recipe->name, b->version, b->compiled, total);
+        job_note(b->job, permille, "building %s %s: %zu of %zu packages", b->recipe->name,
+                b->version, b->compiled, total);
 }
 
 /* With -v each package that was compiled is a line. */
@@ -184,19 +252,6 @@ static void on_err(struct proc *p, const char *data, size_t n, void *arg)
                 show_compiled(b);
 }
 
-static char *last_line(const struct str *s)
-{
-        const char *text = str_text(s), *end = text + s->len;
-        while (end > text && strchr("\n\r\t ", end[-1]))
-                end--;
-        const char *begin = end;
-        while (begin > text && begin[-1] != '\n')
-                begin--;
-        while (begin < end && strchr("\t ", *begin))
-                begin++;
-        return xstrndup(begin, (size_t)(end - begin));
-}
-
 static void on_exit_child(struct proc *p, int status, void *arg)
 {
         struct build *b = arg;
@@ -208,28 +263,49 @@ static void on_exit_child(struct proc *p, int status, void *arg)
                 return;
         }
         if (b->step == STEP_LIBRARY) {
-                char *why CLEANUP(free_p) = xasprintf("%s's headers are not installed", b->recipe->library);
+                char *why CLEANUP(free_p) =
+                        xasprintf("%s's headers are not installed", b->recipe->library);
                 take_own(b, why);
                 return;
         }
-        static const char *const names[] = {
-                [STEP_ENV] = "env", [STEP_MODULE] = "mod download", [STEP_TIDY] = "mod tidy", [STEP_COUNT] = "list", [STEP_COMPILE] = "build"
-        };
-        char *line CLEANUP(free_p) = last_line(&b->last);
-        error_set(&err, EIO, EXIT_INTERNAL, "go %s failed with status %d: %s", names[b->step], status, *line ? line : "it said nothing");
+        static const char *const names[] = { [STEP_ENV] = "env",
+                [STEP_MODULE] = "mod download",
+                [STEP_TIDY] = "mod tidy",
+                [STEP_COUNT] = "list",
+                [STEP_COMPILE] = "build",
+                [STEP_WHERE] = "list" };
+        char *line CLEANUP(free_p) = str_last_line(&b->last);
+        error_set(&err, EIO, EXIT_INTERNAL, "%s %s failed with status %d: %s",
+                b->step == STEP_DATA ? "cp" : "go", b->step == STEP_DATA ? "-r" : names[b->step],
+                status, *line ? line : "it said nothing");
         error_hint(&err, "all it said is in %s", b->log_path);
         build_fail(b, &err);
 }
 
 /* Starts a child in the scratch module. The end of argv is NULL. */
-static int run(struct build *b, const char *const *argv, struct error *err)
+static int fetch_build_run(struct build *b, const char *const *argv, struct error *err)
 {
-        char *flags CLEANUP(free_p) = xasprintf("GOFLAGS=%s -buildvcs=false -trimpath", b->goflags ? b->goflags : "");
+        char *flags CLEANUP(free_p) =
+                xasprintf("GOFLAGS=%s -buildvcs=false -trimpath", b->goflags ? b->goflags : "");
         char *arch CLEANUP(free_p) = xasprintf("GOARCH=%s", b->job->fetch->request.arch);
-        const char *env[] = { b->recipe->cgo ? "CGO_ENABLED=1" : "CGO_ENABLED=0", "GOOS=linux", "GOWORK=off", "GOTOOLCHAIN=local", arch, flags, NULL };
-        if (!b->goflags) /* it is asked for first, as the computer has it */
-                env[5] = NULL;
-        struct proc_spec spec = { .argv = argv, .dir = b->work, .env = env, .on_out = on_out, .on_err = on_err, .on_exit = on_exit_child, .arg = b };
+        /* "none" is the pattern of no module: whatever the computer leaves unverified, these are
+         * verified. */
+        const char *env[12] = { b->recipe->cgo ? "CGO_ENABLED=1" : "CGO_ENABLED=0", "GOOS=linux",
+                "GOWORK=off", "GOTOOLCHAIN=local", "GONOSUMDB=none", "GOINSECURE=none",
+                "GONOSUMCHECK=", arch };
+        size_t n = 8;
+        if (b->goflags) /* it is asked for first, as the computer has it */
+                env[n++] = flags;
+        if (b->recipe->cgo && !fetch_own_arch(b->job->fetch)) /* as Debian names it */
+                env[n++] = streq(b->job->fetch->request.arch, "arm64") ? "CC=aarch64-linux-gnu-gcc"
+                                                                       : "CC=x86_64-linux-gnu-gcc";
+        struct proc_spec spec = { .argv = argv,
+                .dir = b->work,
+                .env = env,
+                .on_out = on_fetch_build_out,
+                .on_err = on_err,
+                .on_exit = on_exit_child,
+                .arg = b };
         str_truncate(&b->out, 0);
         str_truncate(&b->last, 0);
         if (b->log >= 0)
@@ -256,7 +332,7 @@ static int run_packages(struct build *b, const char *const *words, size_t n, str
         n++;
         for (size_t i = 0; i < ARRAY_SIZE(b->recipe->packages) && b->recipe->packages[i]; i++)
                 argv[n++] = package_of(b->recipe->packages[i]);
-        return run(b, argv, err);
+        return fetch_build_run(b, argv, err);
 }
 
 /* ---- steps ---- */
@@ -264,19 +340,20 @@ static int run_packages(struct build *b, const char *const *words, size_t n, str
 static int scratch(struct build *b, struct error *err)
 {
         const struct fetch *f = b->job->fetch;
-        b->work = xasprintf("%s/tmp/build-%s.XXXXXX", f->cache, b->recipe->name);
+        b->work = xasprintf("%s/artifacts/.work.XXXXXX", f->cache);
         b->log_path = xasprintf("%s/logs/build-%s-%s.log", f->cache, b->recipe->name, b->version);
         if (!mkdtemp(b->work))
-                return error_set(err, errno, EXIT_INTERNAL, "cannot write to the cache %s: %s", f->cache, strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot write to the cache %s: %s",
+                        f->cache, strerror(errno));
         b->log = open(b->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         b->from = path_join(b->work, "out");
         return dir_make(b->from, 0755, err);
 }
 
-/* The test's environment has one of its own where the computer's is too old. */
+/* scripts/setup.sh puts one into the cache where the computer's is too old. */
 static char *go_command(const struct fetch *f)
 {
-        char *own = path_join(f->cache, "venv/bin/go");
+        char *own = path_join(f->cache, "go/bin/go");
         if (access(own, X_OK) == 0)
                 return own;
         free(own);
@@ -287,12 +364,15 @@ static char *go_command(const struct fetch *f)
 static bool read_env(struct build *b)
 {
         json_t *env = json_loads(str_text(&b->out), 0, NULL);
-        const char *version = json_string_value(json_object_get(env, "GOVERSION")), *flags = json_string_value(json_object_get(env, "GOFLAGS"));
+        const char *version = json_string_value(json_object_get(env, "GOVERSION")),
+                   *flags = json_string_value(json_object_get(env, "GOFLAGS")),
+                   *sums = json_string_value(json_object_get(env, "GOSUMDB"));
         unsigned major, minor;
         bool good = version && sscanf(version, "go%u.%u", &major, &minor) == 2;
         if (good) {
                 b->go_version = xasprintf("%u.%u", major, minor);
                 b->goflags = xstrdup(flags ? flags : "");
+                b->unverified = sums && streq(sums, "off");
         }
         json_decref(env);
         return good;
@@ -304,14 +384,17 @@ static int add_staging(struct build *b, struct str *mod, struct error *err)
         json_t *info = json_loads(str_text(&b->out), 0, NULL);
         const char *path = json_string_value(json_object_get(info, "GoMod"));
         struct str text CLEANUP(str_release) = { 0 };
-        int r = path ? file_read(path, 1 << 20, &text, err) : error_set(err, EIO, EXIT_INTERNAL, "go mod download did not tell where the module is");
+        int r = path ? file_read(path, 1 << 20, &text, err)
+                     : error_set(err, EIO, EXIT_INTERNAL,
+                               "go mod download did not tell where the module is");
         json_decref(info);
         const char *minor = strchr(b->version, '.');
         for (char *line = text.data, *end; r == 0 && line && *line; line = end) {
                 end = line + strcspn(line, "\n");
                 end += !!*end;
                 char name[100], at[32];
-                if (sscanf(line, " %99s %31s", name, at) == 2 && has_prefix(name, "k8s.io/") && streq(at, "v0.0.0"))
+                if (sscanf(line, " %99s %31s", name, at) == 2 && has_prefix(name, "k8s.io/") &&
+                        streq(at, "v0.0.0"))
                         str_addf(mod, "replace %s => %s v0%s\n", name, name, minor ? minor : "");
         }
         return r;
@@ -320,10 +403,14 @@ static int add_staging(struct build *b, struct str *mod, struct error *err)
 static int write_module(struct build *b, struct error *err)
 {
         struct str mod CLEANUP(str_release) = { 0 }, tools CLEANUP(str_release) = { 0 };
-        char *mod_path CLEANUP(free_p) = path_join(b->work, "go.mod"), *tools_path CLEANUP(free_p) = path_join(b->work, "tools.go");
+        char *mod_path CLEANUP(free_p) = path_join(b->work, "go.mod"),
+                       *tools_path CLEANUP(free_p) = path_join(b->work, "tools.go");
         str_addf(&mod, "module build\n\ngo %s\n\n", b->go_version);
-        for (size_t i = 0; i < ARRAY_SIZE(b->recipe->modules) && b->recipe->modules[i]; i++)
-                str_addf(&mod, "require %s v%s\n", b->recipe->modules[i], b->version);
+        for (size_t i = 0; i < ARRAY_SIZE(b->recipe->modules) && b->recipe->modules[i]; i++) {
+                const char *module = b->recipe->modules[i], *at = strchr(module, '@');
+                str_addf(&mod, "require %.*s %s%s\n", (int)strcspn(module, "@"), module,
+                        at ? at + 1 : "v", at ? "" : b->version);
+        }
         int r = b->recipe->staging ? add_staging(b, &mod, err) : 0;
         /* Imports keep go mod tidy from dropping what is required; the file is never compiled. */
         str_add(&tools, "//go:build tools\n\npackage build\n\n");
@@ -336,9 +423,12 @@ static int write_module(struct build *b, struct error *err)
 
 static int compile(struct build *b, struct error *err)
 {
-        char *expanded CLEANUP(free_p) = origin_expand(b->recipe->ldflags, b->version, b->job->fetch->request.arch);
-        char *ldflags CLEANUP(free_p) = xasprintf("%s%s", expanded, b->recipe->cgo ? " -extldflags \"-static\"" : "");
-        const char *words[] = { "build", "-v", "-o", "out/", "-tags", b->recipe->tags ? b->recipe->tags : "", "-ldflags", ldflags };
+        char *expanded CLEANUP(free_p) =
+                origin_expand(b->recipe->ldflags, b->version, b->job->fetch->request.arch);
+        char *ldflags CLEANUP(free_p) =
+                xasprintf("%s%s", expanded, b->recipe->cgo ? " -extldflags \"-static\"" : "");
+        const char *words[] = { "build", "-v", "-o", "out/", "-tags",
+                b->recipe->tags ? b->recipe->tags : "", "-ldflags", ldflags };
         b->permille = -2;
         show_compiled(b);
         return run_packages(b, words, ARRAY_SIZE(words), err);
@@ -362,38 +452,82 @@ static int rename_programs(struct build *b, struct error *err)
                 const char *row = b->recipe->packages[i], *package = package_of(row);
                 if (package == row)
                         continue;
-                char *word CLEANUP(free_p) = program_of(package), *name CLEANUP(free_p) = xstrndup(row, (size_t)(package - row - 1));
-                char *old CLEANUP(free_p) = path_join(b->from, word), *new CLEANUP(free_p) = path_join(b->from, name);
+                char *word CLEANUP(free_p) = program_of(package),
+                           *name CLEANUP(free_p) = xstrndup(row, (size_t)(package - row - 1));
+                char *old CLEANUP(free_p) = path_join(b->from, word),
+                          *new CLEANUP(free_p) = path_join(b->from, name);
                 if (rename(old, new) < 0)
-                        return error_set(err, errno, EXIT_INTERNAL, "cannot rename %s: %s", old, strerror(errno));
+                        return error_set(err, errno, EXIT_INTERNAL, "cannot rename %s: %s", old,
+                                strerror(errno));
         }
         return 0;
+}
+
+/* The module cache is read-only; the copy is not. */
+static int copy_data(struct build *b, struct error *err)
+{
+        const char *dir = str_text(&b->out);
+        char *from CLEANUP(free_p) =
+                xasprintf("%.*s/%s", (int)strcspn(dir, "\n"), dir, b->recipe->data);
+        return fetch_build_run(b,
+                (const char *[]){ "cp", "-r", "--no-preserve=mode", "--", from, "out/", NULL },
+                err);
 }
 
 /* 0: a child was started, 1: nothing to do in this step. */
 static int run_step(struct build *b, struct error *err)
 {
         const struct recipe *r = b->recipe;
-        char *module CLEANUP(free_p) = xasprintf("%s@v%s", r->modules[0], b->version), *go CLEANUP(free_p) = NULL;
+        char *module CLEANUP(free_p) = xasprintf("%s@v%s", r->modules[0], b->version),
+                     *go CLEANUP(free_p) = NULL;
         switch (b->step) {
         case STEP_LIBRARY:
-                return r->library ? run(b, (const char *[]){ "pkg-config", "--exists", r->library, NULL }, err) : 1;
+                return r->library ? fetch_build_run(b,
+                                            (const char *[]){
+                                                    "pkg-config", "--exists", r->library, NULL },
+                                            err)
+                                  : 1;
         case STEP_ENV:
-                return run(b, (const char *[]){ b->go, "env", "-json", "GOVERSION", "GOFLAGS", NULL }, err);
+                return fetch_build_run(b,
+                        (const char *[]){
+                                b->go, "env", "-json", "GOVERSION", "GOFLAGS", "GOSUMDB", NULL },
+                        err);
         case STEP_MODULE:
                 if (!read_env(b))
-                        return error_set(err, EIO, EXIT_INTERNAL, "go env does not tell its version");
-                return r->staging ? run(b, (const char *[]){ b->go, "mod", "download", "-json", module, NULL }, err) : 1;
+                        return error_set(
+                                err, EIO, EXIT_INTERNAL, "go env does not tell its version");
+                if (b->unverified) {
+                        error_set(err, EACCES, EXIT_STATE,
+                                "the go command does not verify modules on this computer (GOSUMDB=off): nothing was built");
+                        return error_hint(err,
+                                "unset GOSUMDB (go env -u GOSUMDB), or name a checksum database that can be reached, and run again");
+                }
+                return r->staging ? fetch_build_run(b,
+                                            (const char *[]){ b->go, "mod", "download", "-json",
+                                                    module, NULL },
+                                            err)
+                                  : 1;
         case STEP_TIDY:
                 if (write_module(b, err) < 0)
                         return -err->code;
                 go = xasprintf("-go=%s", b->go_version);
                 job_note(b->job, -1, "getting the modules of %s %s", r->name, b->version);
-                return run(b, (const char *[]){ b->go, "mod", "tidy", "-e", go, NULL }, err);
+                return fetch_build_run(
+                        b, (const char *[]){ b->go, "mod", "tidy", "-e", go, NULL }, err);
         case STEP_COUNT:
-                return run_packages(b, (const char *[]){ "list", "-deps", "-tags", r->tags ? r->tags : "" }, 4, err);
+                return run_packages(b,
+                        (const char *[]){ "list", "-deps", "-tags", r->tags ? r->tags : "" }, 4,
+                        err);
         case STEP_COMPILE:
                 return compile(b, err);
+        case STEP_WHERE:
+                return r->data ? fetch_build_run(b,
+                                         (const char *[]){ b->go, "list", "-m", "-f", "{{.Dir}}",
+                                                 r->modules[0], NULL },
+                                         err)
+                               : 1;
+        case STEP_DATA:
+                return r->data ? copy_data(b, err) : 1;
         default:
                 return rename_programs(b, err);
         }
@@ -422,14 +556,21 @@ static void build_start(struct job *j)
         struct build *b = j->state = xcalloc(1, sizeof(*b));
         const char *space = strchr(j->key, ' ');
         char *name CLEANUP(free_p) = xstrndup(j->key, (size_t)(space - j->key));
-        *b = (struct build){ .job = j, .recipe = recipe_of(name), .version = xstrdup(space + 1), .log = -1, .how = "build" };
+        *b = (struct build){ .job = j,
+                .recipe = recipe_of(name),
+                .version = xstrdup(space + 1),
+                .log = -1,
+                .how = "build" };
         if (b->recipe->agent && !j->fetch->request.agent) {
-                error_set(&err, ENOTSUP, EXIT_INTERNAL, "this program has no agent to make the %s image of", name);
+                error_set(&err, ENOTSUP, EXIT_INTERNAL,
+                        "this program has no agent to make the %s image of", name);
                 build_fail(b, &err);
         } else if (b->recipe->agent || (b->from = recipe_dir(j->fetch, name, b->version))) {
                 pack_start(b);
         } else if (!b->recipe->packages[0]) {
                 take_own(b, "it is not written in Go");
+        } else if (b->recipe->library && !fetch_own_arch(j->fetch)) {
+                take_own(b, "it is linked with a C library of that architecture");
         } else if (scratch(b, &err) < 0) {
                 build_fail(b, &err);
         } else {
@@ -449,7 +590,8 @@ static void build_stop(struct job *j)
         close_p(&b->log);
         str_release(&b->out);
         str_release(&b->last);
-        char *texts[] = { b->version, b->work, b->from, b->log_path, b->go, b->go_version, b->goflags };
+        char *texts[] = { b->version, b->work, b->from, b->log_path, b->go, b->go_version,
+                b->goflags };
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
                 free(texts[i]);
         free(b->made);

@@ -1,5 +1,6 @@
-/* Inside a fetch. Items that the cache does not answer become wants; source by source, the wants of a source are gathered into jobs (one archive or
- * one build gives several items), the jobs run, and a want whose job failed goes on to its next source. */
+/* Inside a fetch. Items that the cache does not answer become wants; source by source, the wants of
+ * a source are gathered into jobs (one archive or one build gives several items), the jobs run, and
+ * a want whose job failed goes on to its next source. */
 #ifndef SLIPWAY_FETCH_IMPL_H
 #define SLIPWAY_FETCH_IMPL_H
 
@@ -17,13 +18,15 @@ enum source { FROM_BUNDLE, FROM_MIRROR, FROM_UPSTREAM, FROM_BUILD, SOURCE_COUNT 
 
 struct want {
         struct item *item;
-        char *key;       /* "kubelet@1.36.3/amd64", as in the locks */
+        char *key;       /* "kubelet@1.36.1/amd64", as in the locks */
         char pinned[65]; /* the digest the lock demands, or "" */
         enum source order[SOURCE_COUNT];
         size_t sources, at;
         bool own; /* made of this very program: nothing pins it, and another program's is not it */
+        bool trust; /* named by artifacts.trustOnFirstUse, and the lock does not pin it */
         bool done;
         struct str tried; /* why each source failed */
+        char *way;        /* the hint that helps whatever else failed, or NULL */
 };
 
 struct job;
@@ -65,6 +68,7 @@ struct fetch {
         enum source source;            /* the one under way */
         char *dead[SOURCE_COUNT];      /* why a source cannot be reached at all, or NULL */
         char *pull_dead[SOURCE_COUNT]; /* the same, for images */
+        int64_t room;                  /* bytes that may still be downloaded */
         bool waiting, pumping, over;
         struct error error;
 };
@@ -72,11 +76,16 @@ struct fetch {
 extern const struct job_kind copy_job, download_job, pull_job, build_job;
 
 /* fetch.c: for job kinds */
-void fetch_note(struct fetch *f, const struct item *item, int permille, const char *fmt, ...) PRINTF(4, 5);
-void job_note(struct job *j, int permille, const char *fmt, ...) PRINTF(3, 4); /* to every item of the job */
-/* A blob for a want is there. `how`: the source's name, or "computer". A digest other than the pinned one is the want's failure. */
-void want_resolved(struct job *j, struct want *w, const char digest[65], int64_t size, const char *how);
-/* The job is over: wants that are not resolved failed with err (NULL: nothing to tell). The job is gone after it. */
+void fetch_note(struct fetch *f, const struct item *item, int permille, const char *fmt, ...)
+        PRINTF(4, 5);
+void job_note(struct job *j, int permille, const char *fmt, ...)
+        PRINTF(3, 4); /* to every item of the job */
+/* A blob for a want is there. `how`: the source's name, or "computer". A digest other than the
+ * pinned one is the want's failure. */
+void want_resolved(
+        struct job *j, struct want *w, const char digest[65], int64_t size, const char *how);
+/* The job is over: wants that are not resolved failed with err (NULL: nothing to tell). The job is
+ * gone after it. */
 void job_done(struct job *j, struct error *err);
 void fetch_later(struct fetch *f, void (*next)(struct fetch *f), int ms);
 
@@ -86,16 +95,26 @@ const char *source_name(enum source s);  /* "mirror" */
 const char *source_title(enum source s); /* "the mirror" */
 /* Makes or joins the job that brings the want from f->source; a reason when there is none. */
 int want_job(struct fetch *f, struct want *w, struct error *err);
-/* The address whose answer decides whether a source can be reached; malloc'd, NULL: nothing to ask. */
+/* The address whose answer decides whether a source can be reached; malloc'd, NULL: nothing to ask.
+ */
 char *source_probe(const struct fetch *f);
+/* The recipe of a want, and the version of it (malloc'd); NULL: it cannot be built. */
+const struct recipe *want_recipe(const struct fetch *f, const struct want *w, char **version);
+/* Its programs lie in CACHE/artifacts, or nothing is compiled for it. */
+bool want_built(const struct fetch *f, const struct want *w);
 /* Builds are one run's at a time. False: another one's, to be waited for. */
 bool build_lock_take(struct fetch *f);
 
+/* fetch_estimate.c: says what is about to be built, and for how long */
+void builds_announce(struct fetch *f);
+void build_notice(struct fetch *f, const char *fmt, ...) PRINTF(2, 3);
+
 /* fetch_build.c */
-char *recipe_dir(const struct fetch *f, const char *recipe, const char *version); /* malloc'd; NULL: not built before */
+char *recipe_dir(const struct fetch *f, const char *recipe,
+        const char *version); /* malloc'd; NULL: not built before */
 bool fetch_own_arch(const struct fetch *f);
 
 char *item_key(const struct item *item, const char *arch); /* malloc'd */
-char *item_title(const struct item *item);                 /* "kubelet 1.36.3"; malloc'd */
+char *item_title(const struct item *item);                 /* "kubelet 1.36.1"; malloc'd */
 
 #endif

@@ -1,4 +1,5 @@
-/* Images from a registry, through skopeo: it knows registries, their logins and their certificates. */
+/* Images from a registry, through skopeo: it knows registries, their logins and their certificates.
+ */
 #include <fcntl.h>
 
 #include "artifact/fetch_impl.h"
@@ -15,13 +16,16 @@ struct pull {
         int64_t size;
 };
 
-static struct job *job_of(struct work *w) { return (struct job *)(void *)((char *)w - offsetof(struct job, work)); }
+static struct job *fetch_pull_job_of(struct work *w)
+{
+        return (struct job *)(void *)((char *)w - offsetof(struct job, work));
+}
 
 static char *archive_path(const struct pull *p) { return path_join(p->dir, "image.tar"); }
 
 static int pull_run(struct work *w, stop_flag stop, struct error *err)
 {
-        struct job *j = job_of(w);
+        struct job *j = fetch_pull_job_of(w);
         struct pull *p = j->state;
         char *path CLEANUP(free_p) = archive_path(p);
         int r = file_digest(path, stop, p->digest, &p->size, err);
@@ -30,7 +34,7 @@ static int pull_run(struct work *w, stop_flag stop, struct error *err)
 
 static void pull_done(struct work *w, struct error *err)
 {
-        struct job *j = job_of(w);
+        struct job *j = fetch_pull_job_of(w);
         struct pull *p = j->state;
         for (size_t i = j->count; !err && i-- > 0;)
                 want_resolved(j, j->wants[i], p->digest, p->size, source_name(j->source));
@@ -40,8 +44,8 @@ static void pull_done(struct work *w, struct error *err)
 /* A registry nobody can reach is asked once. */
 static void note_dead(struct job *j, const char *why)
 {
-        static const char *const signs[] = { "no such host", "connection refused", "i/o timeout", "network is unreachable", "no route to host",
-                "server misbehaving" };
+        static const char *const signs[] = { "no such host", "connection refused", "i/o timeout",
+                "network is unreachable", "no route to host", "server misbehaving" };
         char **dead = &j->fetch->pull_dead[j->source];
         for (size_t i = 0; i < ARRAY_SIZE(signs) && !*dead; i++)
                 if (strcasestr(why, signs[i]))
@@ -80,7 +84,8 @@ static void pull_exit(struct proc *proc, int status, void *arg)
         }
         char *why CLEANUP(free_p) = last_words(&p->said);
         error_set(&err, EIO, EXIT_UNREACHABLE, "skopeo cannot copy %s: %s", j->key, why);
-        error_hint(&err, "set registry.mirror to a registry that has it, or artifacts.source: build");
+        error_hint(
+                &err, "set registry.mirror to a registry that has it, or artifacts.source: build");
         note_dead(j, why);
         job_done(j, &err);
 }
@@ -93,17 +98,21 @@ static void pull_said(struct proc *proc, const char *data, size_t n, void *arg)
         str_addn(&p->said, data, n < TEXT_MAX ? n : TEXT_MAX);
 }
 
-/* The login and the authority of the mirror, as files that only we can read; never as arguments, which everybody can. */
+/* The login and the authority of the mirror, as files that only we can read; never as arguments,
+ * which everybody can. */
 static int write_login(const struct job *j, const struct pull *p, struct error *err)
 {
         const struct registry *reg = &j->fetch->request.cluster->registry;
-        struct str plain CLEANUP(str_wipe_release) = { 0 }, word CLEANUP(str_wipe_release) = { 0 }, text CLEANUP(str_wipe_release) = { 0 };
-        char *auth CLEANUP(free_p) = path_join(p->dir, "auth.json"), *ca CLEANUP(free_p) = path_join(p->dir, "ca.crt");
+        struct str plain CLEANUP(str_wipe_release) = { 0 }, word CLEANUP(str_wipe_release) = { 0 },
+                         text CLEANUP(str_wipe_release) = { 0 };
+        char *auth CLEANUP(free_p) = path_join(p->dir, "auth.json"),
+                   *ca CLEANUP(free_p) = path_join(p->dir, "ca.crt");
         int r = 0;
         if (reg->username && reg->password) {
                 str_addf(&plain, "%s:%s", reg->username, reg->password);
                 str_add_base64(&word, plain.data, plain.len);
-                str_addf(&text, "{\"auths\":{\"%.*s\":{\"auth\":\"%s\"}}}\n", (int)strcspn(j->key, "/"), j->key, str_text(&word));
+                str_addf(&text, "{\"auths\":{\"%.*s\":{\"auth\":\"%s\"}}}\n",
+                        (int)strcspn(j->key, "/"), j->key, str_text(&word));
                 r = file_write(auth, text.data, text.len, 0600, 0, NULL, err);
         }
         if (r == 0 && reg->ca_pem)
@@ -115,14 +124,19 @@ static int pull_begin(struct job *j, struct pull *p, struct error *err)
 {
         const struct fetch *f = j->fetch;
         const struct registry *reg = &f->request.cluster->registry;
-        bool mirror = !streq(j->key, j->wants[0]->item->name); /* the settings of a registry are its mirror's */
+        bool mirror = !streq(
+                j->key, j->wants[0]->item->name); /* the settings of a registry are its mirror's */
         p->dir = cache_path(f->cache, "tmp", "pull.XXXXXX");
         if (!mkdtemp(p->dir))
-                return error_set(err, errno, EXIT_INTERNAL, "cannot write to the cache %s: %s", f->cache, strerror(errno));
-        char *archive CLEANUP(free_p) = archive_path(p), *auth CLEANUP(free_p) = path_join(p->dir, "auth.json");
+                return error_set(err, errno, EXIT_INTERNAL, "cannot write to the cache %s: %s",
+                        f->cache, strerror(errno));
+        char *archive CLEANUP(free_p) = archive_path(p),
+                      *auth CLEANUP(free_p) = path_join(p->dir, "auth.json");
         char *from CLEANUP(free_p) = xasprintf("docker://%s", j->key),
-                   *to CLEANUP(free_p) = xasprintf("docker-archive:%s:%s", archive, j->wants[0]->item->name);
-        const char *argv[20] = { "skopeo", "--override-os", "linux", "--override-arch", f->request.arch, "copy", "--retry-times", "2" };
+                   *to CLEANUP(free_p) =
+                           xasprintf("docker-archive:%s:%s", archive, j->wants[0]->item->name);
+        const char *argv[20] = { "skopeo", "--override-os", "linux", "--override-arch",
+                f->request.arch, "copy", "--retry-times", "2" };
         size_t n = 8;
         int r = mirror ? write_login(j, p, err) : 0;
         if (r < 0)
@@ -139,9 +153,14 @@ static int pull_begin(struct job *j, struct pull *p, struct error *err)
         }
         argv[n++] = from;
         argv[n++] = to;
-        struct proc_spec spec = { .argv = argv, .on_err = pull_said, .on_exit = pull_exit, .arg = j };
+        struct proc_spec spec = { .argv = argv,
+                .file_max = f->request.file_max,
+                .on_err = pull_said,
+                .on_exit = pull_exit,
+                .arg = j };
         if ((r = proc_start(f->base, &spec, &p->proc, err)) < 0)
-                return error_hint(err, "install skopeo, or set artifacts.bundle or artifacts.source: build");
+                return error_hint(
+                        err, "install skopeo, or set artifacts.bundle or artifacts.source: build");
         proc_end_input(p->proc);
         return 0;
 }
@@ -151,7 +170,8 @@ static void pull_start(struct job *j)
         struct error err CLEANUP(error_release) = { 0 };
         struct pull *p = j->state = xcalloc(1, sizeof(*p));
         if (j->fetch->pull_dead[j->source]) {
-                error_set(&err, EHOSTUNREACH, EXIT_UNREACHABLE, "%s", j->fetch->pull_dead[j->source]);
+                error_set(
+                        &err, EHOSTUNREACH, EXIT_UNREACHABLE, "%s", j->fetch->pull_dead[j->source]);
                 job_done(j, &err);
                 return;
         }

@@ -40,15 +40,19 @@ static const char *registry_mirror(const struct cluster *c, const char *referenc
 void sources_order(struct fetch *f, struct want *w, const char *preferred)
 {
         const struct cluster *c = f->request.cluster;
-        static const enum source only[] = {
-                [ARTIFACT_BUNDLE] = FROM_BUNDLE, [ARTIFACT_MIRROR] = FROM_MIRROR, [ARTIFACT_UPSTREAM] = FROM_UPSTREAM, [ARTIFACT_BUILD] = FROM_BUILD
-        };
+        static const enum source only[] = { [ARTIFACT_BUNDLE] = FROM_BUNDLE,
+                [ARTIFACT_MIRROR] = FROM_MIRROR,
+                [ARTIFACT_UPSTREAM] = FROM_UPSTREAM,
+                [ARTIFACT_BUILD] = FROM_BUILD };
         if (w->own || c->artifacts.source != ARTIFACT_AUTO) {
                 order_add(w, w->own ? FROM_BUILD : only[c->artifacts.source]);
                 return;
         }
         bool mirror = w->item->image ? registry_mirror(c, w->item->name) : c->artifacts.mirror;
-        const bool there[SOURCE_COUNT] = { [FROM_BUNDLE] = f->bundle, [FROM_MIRROR] = mirror, [FROM_UPSTREAM] = true, [FROM_BUILD] = true };
+        const bool there[SOURCE_COUNT] = { [FROM_BUNDLE] = f->bundle,
+                [FROM_MIRROR] = mirror,
+                [FROM_UPSTREAM] = true,
+                [FROM_BUILD] = true };
         if (f->bundle)
                 order_add(w, FROM_BUNDLE);
         /* What gave the locked digest is likeliest to give it again. */
@@ -67,7 +71,9 @@ static void job_join(struct fetch *f, struct want *w, const struct job_kind *kin
                 p = &(*p)->next;
         if (!*p) {
                 *p = xcalloc(1, sizeof(**p));
-                **p = (struct job){ .fetch = f, .kind = kind, .source = f->source, .key = xstrdup(key) };
+                **p = (struct job){
+                        .fetch = f, .kind = kind, .source = f->source, .key = xstrdup(key)
+                };
         }
         struct job *j = *p;
         j->wants = xrealloc(j->wants, (j->count + 1) * sizeof(*j->wants));
@@ -78,14 +84,20 @@ static int from_bundle(struct fetch *f, struct want *w, struct error *err)
 {
         struct lock_entry e;
         if (!f->bundle)
-                return error_set(err, ENOENT, EXIT_CONFIG, "there is none: artifacts.bundle is not set");
+                return error_set(
+                        err, ENOENT, EXIT_CONFIG, "there is none: artifacts.bundle is not set");
         if (!locked_get(&f->bundled, w->key, &e)) {
                 error_set(err, ENOENT, EXIT_INTERNAL, "%s/bundle.lock does not have it", f->bundle);
-                return error_hint(err, "make the bundle again for this cluster and architecture: slipway bundle create");
+                return error_hint(err,
+                        "make the bundle again for this cluster and architecture: " BUNDLE_FROM);
         }
         if (*w->pinned && !streq(w->pinned, e.digest)) {
-                error_set(err, ESTALE, EXIT_STATE, "%s/bundle.lock has another digest (%.12s…) than %s (%.12s…)", f->bundle, e.digest, f->lock_path, w->pinned);
-                return error_hint(err, "if the change is meant, remove the line of %s from %s and run again", w->key, f->lock_path);
+                error_set(err, ESTALE, EXIT_STATE,
+                        "%s/bundle.lock has another digest (%.12s…) than %s (%.12s…)", f->bundle,
+                        e.digest, f->lock_path, w->pinned);
+                return error_hint(err,
+                        "if the change is meant, remove the line of %s from %s and run again",
+                        w->key, f->lock_path);
         }
         job_join(f, w, &copy_job, e.digest);
         return 0;
@@ -96,28 +108,34 @@ static int from_network(struct fetch *f, struct want *w, struct error *err)
         const struct cluster *c = f->request.cluster;
         bool mirror = f->source == FROM_MIRROR;
         char *dead = f->dead[f->source];
-        /* An image's mirror is a registry of its own, so the mirror of files says nothing about it. */
+        /* An image's mirror is a registry of its own, so the mirror of files says nothing about it.
+         */
         if (dead && !(w->item->image && mirror))
                 return error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "%s", dead);
         if (w->item->image) {
-                const char *at = mirror ? registry_mirror(c, w->item->name) : NULL, *path = strchr(w->item->name, '/');
-                char *from CLEANUP(free_p) = at && path ? xasprintf("%s%s%s", at, has_suffix(at, "/") ? "" : "/", path + 1) : xstrdup(w->item->name);
+                const char *at = mirror ? registry_mirror(c, w->item->name) : NULL,
+                           *path = strchr(w->item->name, '/');
+                char *from CLEANUP(free_p) =
+                        at && path
+                                ? xasprintf("%s%s%s", at, has_suffix(at, "/") ? "" : "/", path + 1)
+                                : xstrdup(w->item->name);
                 job_join(f, w, &pull_job, from);
                 return 0;
         }
         const struct origin *o = origin_of(w->item->name);
-        if (!o)
-                return error_set(err, ENOENT, EXIT_INTERNAL, "no place is known for %s", w->item->name);
+        if (!o || !o->url)
+                return error_set(
+                        err, ENOENT, EXIT_INTERNAL, "no place is known for %s", w->item->name);
         if (mirror && !c->artifacts.mirror)
-                return error_set(err, ENOENT, EXIT_CONFIG, "there is none: artifacts.mirror is not set");
+                return error_set(
+                        err, ENOENT, EXIT_CONFIG, "there is none: artifacts.mirror is not set");
         char *url CLEANUP(free_p) = origin_expand(o->url, w->item->version, f->request.arch);
         char *mirrored CLEANUP(free_p) = mirror ? origin_mirrored(c->artifacts.mirror, url) : NULL;
         job_join(f, w, &download_job, mirrored ? mirrored : url);
         return 0;
 }
 
-/* The recipe of a want, and the version of it. */
-static const struct recipe *want_recipe(const struct fetch *f, const struct want *w, char **version)
+const struct recipe *want_recipe(const struct fetch *f, const struct want *w, char **version)
 {
         const struct item *item = w->item;
         char *word CLEANUP(free_p) = NULL;
@@ -129,7 +147,9 @@ static const struct recipe *want_recipe(const struct fetch *f, const struct want
         const char *pause = f->request.cluster->runtime.pause;
         if (!image_words(item->name, &word, version))
                 *version = xstrdup("");
-        const struct image_origin *i = image_origin_of(pause && streq(pause, item->name) ? "pause" : word ? word : "");
+        const struct image_origin *i = image_origin_of(pause && streq(pause, item->name) ? "pause"
+                                                       : word                            ? word
+                                                                                         : "");
         return i ? recipe_of(i->recipe) : NULL;
 }
 
@@ -138,7 +158,8 @@ static int from_build(struct fetch *f, struct want *w, struct error *err)
         char *version CLEANUP(free_p) = NULL;
         const struct recipe *r = want_recipe(f, w, &version);
         if (!r)
-                return error_set(err, ENOTSUP, EXIT_INTERNAL, "%s cannot be built from Go modules", w->item->name);
+                return error_set(err, ENOTSUP, EXIT_INTERNAL, "%s cannot be built from Go modules",
+                        w->item->name);
         char *key CLEANUP(free_p) = xasprintf("%s %s", r->name, version);
         job_join(f, w, &build_job, key);
         return 0;
@@ -156,7 +177,8 @@ int want_job(struct fetch *f, struct want *w, struct error *err)
         }
 }
 
-/* Where there is a choice, one question decides for all, so that nobody waits for one time-out an item. */
+/* Where there is a choice, one question decides for all, so that nobody waits for one time-out an
+ * item. */
 char *source_probe(const struct fetch *f)
 {
         const struct artifacts *a = &f->request.cluster->artifacts;
@@ -164,26 +186,32 @@ char *source_probe(const struct fetch *f)
                 return NULL;
         for (size_t i = 0; i < f->request.count; i++) {
                 const struct want *w = &f->wants[i];
-                if (w->done || w->order[w->at] != f->source || (w->item->image && f->source == FROM_MIRROR))
+                if (w->done || w->order[w->at] != f->source ||
+                        (w->item->image && f->source == FROM_MIRROR))
                         continue;
                 const struct origin *o = w->item->image ? NULL : origin_of(w->item->name);
-                const char *url = o ? o->url : "https://registry.k8s.io/v2/", *host = strstr(url, "://") + 3;
-                return f->source == FROM_MIRROR ? xstrdup(a->mirror) : xasprintf("https://%.*s/", (int)strcspn(host, "/"), host);
+                const char *url = o ? o->url : "https://registry.k8s.io/v2/",
+                           *host = strstr(url, "://") + 3;
+                return f->source == FROM_MIRROR
+                               ? xstrdup(a->mirror)
+                               : xasprintf("https://%.*s/", (int)strcspn(host, "/"), host);
         }
         return NULL;
 }
 
-/* True when every build of this source was made before, or needs no compiler. */
+bool want_built(const struct fetch *f, const struct want *w)
+{
+        char *version CLEANUP(free_p) = NULL;
+        const struct recipe *r = want_recipe(f, w, &version);
+        char *dir CLEANUP(free_p) = r ? recipe_dir(f, r->name, version) : NULL;
+        return !r || !r->packages[0] || dir;
+}
+
 static bool all_built(const struct fetch *f)
 {
         for (size_t i = 0; i < f->request.count; i++) {
                 const struct want *w = &f->wants[i];
-                char *version CLEANUP(free_p) = NULL;
-                if (w->done || w->order[w->at] != FROM_BUILD)
-                        continue;
-                const struct recipe *r = want_recipe(f, w, &version);
-                char *dir CLEANUP(free_p) = r ? recipe_dir(f, r->name, version) : NULL;
-                if (r && r->packages[0] && !dir)
+                if (!w->done && w->order[w->at] == FROM_BUILD && !want_built(f, w))
                         return false;
         }
         return true;
@@ -202,5 +230,6 @@ bool build_lock_take(struct fetch *f)
                 return false;
         }
         f->build_lock = fd;
+        builds_clean(f->cache);
         return true;
 }

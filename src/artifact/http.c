@@ -1,10 +1,10 @@
 #include "artifact/http.h"
+#include "base/file.h"
 #include "base/curl_loop.h"
 
 #define CONNECT_SECONDS 5
 #define SLOW_BYTES      512 /* a second, for so long: */
 #define SLOW_SECONDS    30
-#define FILE_MAX        ((curl_off_t)4 << 30)
 
 struct http {
         struct curl_loop loop;
@@ -62,20 +62,12 @@ void http_free(struct http *h)
 
 /* ---- one transfer ---- */
 
-static bool write_all(struct transfer *t, const char *data, size_t n)
+static bool transfer_write(struct transfer *t, const char *data, size_t n)
 {
-        while (n) {
-                ssize_t w = write(t->spec.fd, data, n);
-                if (w < 0 && errno == EINTR)
-                        continue;
-                if (w < 0) {
-                        t->write_errno = errno;
-                        return false;
-                }
-                data += w;
-                n -= (size_t)w;
-        }
-        return true;
+        int r = write_all(t->spec.fd, data, n);
+        if (r < 0)
+                t->write_errno = -r;
+        return r == 0;
 }
 
 /* The first bytes of an answer: where they go depends on whether it is the rest or the whole. */
@@ -88,7 +80,8 @@ static bool begin_body(struct transfer *t)
                 return true;
         if (status == 200)
                 t->spec.offset = 0;
-        if (ftruncate(t->spec.fd, t->spec.offset) < 0 || lseek(t->spec.fd, t->spec.offset, SEEK_SET) < 0) {
+        if (ftruncate(t->spec.fd, t->spec.offset) < 0 ||
+                lseek(t->spec.fd, t->spec.offset, SEEK_SET) < 0) {
                 t->write_errno = errno;
                 return false;
         }
@@ -104,14 +97,16 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
                 return n; /* what a server says about its failure is not the file */
         if (!t->started && !begin_body(t))
                 return 0;
-        if (t->spec.fd < 0) {
-                t->full = t->body.len + n > t->spec.max;
-                if (t->full)
-                        return 0;
-                str_addn(&t->body, data, n);
-        } else if (!write_all(t, data, n)) {
+        t->full = t->spec.offset + t->got + (int64_t)n >
+                  t->spec.max; /* a length that the server gave binds nobody */
+        if (t->spec.room && (*t->spec.room -= (int64_t)n) < 0)
+                t->full = true;
+        if (t->full)
                 return 0;
-        }
+        if (t->spec.fd < 0)
+                str_addn(&t->body, data, n);
+        else if (!transfer_write(t, data, n))
+                return 0;
         t->got += (int64_t)n;
         return n;
 }
@@ -129,16 +124,19 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
                 from++;
         while (to > from && strchr(" \r\n", data[to - 1]))
                 to--;
-        if (to - from < sizeof(t->etag) && !memchr(data + from, 0, to - from) && data[from] == '"') /* only a strong one says "the same bytes" */
+        if (to - from < sizeof(t->etag) && !memchr(data + from, 0, to - from) &&
+                data[from] == '"') /* only a strong one says "the same bytes" */
                 snprintf(t->etag, sizeof(t->etag), "%.*s", (int)(to - from), data + from);
         return n;
 }
 
-static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t up_now)
+static int on_http_progress(
+        void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t up_now)
 {
         struct transfer *t = arg;
         if (t->started && t->spec.on_progress)
-                t->spec.on_progress(t->spec.offset + t->got, total > 0 ? t->spec.offset + total : -1, t->spec.arg);
+                t->spec.on_progress(t->spec.offset + t->got,
+                        total > 0 ? t->spec.offset + total : -1, t->spec.arg);
         return 0;
 }
 
@@ -153,18 +151,26 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
         curl_easy_setopt(c, CURLOPT_MAXREDIRS, 10L);
         curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, has_prefix(s->url, "https:") ? "https" : "http,https");
+        curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR,
+                has_prefix(s->url, "https:") ? "https" : "http,https");
         curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
         curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES);
         curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)SLOW_SECONDS);
-        curl_easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, FILE_MAX);
+        curl_easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)s->max);
+        curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)s->seconds);
+        if (s->ca) {
+                struct curl_blob ca = { (char *)s->ca, strlen(s->ca), CURL_BLOB_COPY };
+                curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
+                curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+                curl_easy_setopt(c, CURLOPT_CAINFO_BLOB, &ca);
+        }
         curl_easy_setopt(c, CURLOPT_USERAGENT, "slipway/" SLIPWAY_VERSION);
         curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
         curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
         curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
         curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
         curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_http_progress);
         curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
         if (s->head) {
                 curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
@@ -173,7 +179,8 @@ static void set_options(struct transfer *t)
         }
 }
 
-/* CURLOPT_RESUME_FROM would make libcurl fail where a server sends the whole file again; we take that too. */
+/* CURLOPT_RESUME_FROM would make libcurl fail where a server sends the whole file again; we take
+ * that too. */
 static void set_range(struct transfer *t)
 {
         if (t->spec.fd < 0 || t->spec.offset <= 0)
@@ -187,16 +194,20 @@ static void set_range(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 }
 
-int transfer_start(struct http *h, const struct transfer_spec *spec, struct transfer **out, struct error *err)
+int transfer_start(
+        struct http *h, const struct transfer_spec *spec, struct transfer **out, struct error *err)
 {
         struct transfer *t = xcalloc(1, sizeof(*t));
-        *t = (struct transfer){ .http = h, .spec = *spec, .next = h->first, .easy = curl_easy_init() };
+        *t = (struct transfer){
+                .http = h, .spec = *spec, .next = h->first, .easy = curl_easy_init()
+        };
         h->first = t;
         set_options(t);
         set_range(t);
         if (curl_multi_add_handle(h->loop.curl, t->easy) != CURLM_OK) {
                 transfer_free(t);
-                return error_set(err, EIO, EXIT_INTERNAL, "cannot download %s: libcurl refuses", spec->url);
+                return error_set(
+                        err, EIO, EXIT_INTERNAL, "cannot download %s: libcurl refuses", spec->url);
         }
         *out = t;
         return 0;
@@ -244,7 +255,6 @@ static enum transfer_end end_of_code(CURLcode code)
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:
         case CURLE_TOO_MANY_REDIRECTS:
-        case CURLE_FILESIZE_EXCEEDED:
         case CURLE_WRITE_ERROR:
                 return TRANSFER_FAILED;
         default:
@@ -260,7 +270,11 @@ static void judge(struct transfer *t, CURLcode code)
         curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &pretransfer);
         if (code != CURLE_OK) {
                 /* A time-out before anything was sent is no answer; after it, a cut. */
-                t->end = code == CURLE_OPERATION_TIMEDOUT && !pretransfer ? TRANSFER_UNREACHABLE : end_of_code(code);
+                t->end = code == CURLE_OPERATION_TIMEDOUT && !pretransfer ? TRANSFER_UNREACHABLE
+                                                                          : end_of_code(code);
+                t->full |= code == CURLE_FILESIZE_EXCEEDED;
+                if (t->full)
+                        t->end = TRANSFER_LARGE;
                 if (t->spec.head && t->end == TRANSFER_CUT)
                         t->end = TRANSFER_UNREACHABLE;
                 snprintf(t->why, sizeof(t->why), "%s",
@@ -271,7 +285,8 @@ static void judge(struct transfer *t, CURLcode code)
                 return;
         }
         t->end = end_of_status(status);
-        if (t->spec.head) /* any answer will do, but for those of something in between that has none itself */
+        if (t->spec.head) /* any answer will do, but for those of something in between that has none
+                             itself */
                 t->end = status >= 500 || status == 407 ? TRANSFER_UNREACHABLE : TRANSFER_OK;
         /* An empty file has no first bytes. */
         if (t->end == TRANSFER_OK && !t->spec.head && !t->started)

@@ -1,5 +1,6 @@
 /* What a cluster's nodes are made of. */
 #include "artifact/fetch.h"
+#include "config/fabric.h"
 
 enum need {
         ON_ETCD = 1 << 0,
@@ -17,8 +18,10 @@ enum need {
         WITH_BALANCER = 1 << 13,
         WITH_RUNTIME = 1 << 14, /* it is ours */
         WITH_DNS = 1 << 15,
-        WITHOUT_PACKAGES = 1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
-        ON_JOINED = 1 << 16,        /* a machine that kubeadm joined: never one of ours */
+        WITHOUT_PACKAGES =
+                1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
+        WITH_BRIDGE = 1 << 17,
+        ON_JOINED = 1 << 16, /* a machine that kubeadm joined: never one of ours */
 };
 
 static const unsigned artifact_needs[ART_COUNT] = {
@@ -39,7 +42,7 @@ static const unsigned artifact_needs[ART_COUNT] = {
         [ART_CRICTL] = ON_KUBE,
         [ART_CNI_PLUGINS] = ON_KUBE | WITH_RUNTIME,
         [ART_FLANNELD] = ON_KUBE | WITH_FLANNEL,
-        [ART_FLANNEL_CNI] = ON_KUBE | WITH_FLANNEL,
+        [ART_FLANNEL_CNI] = ON_KUBE | WITH_BRIDGE,
 };
 
 static const unsigned image_needs[IMG_COUNT] = {
@@ -72,12 +75,21 @@ static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat
         if (!cluster_count(c, ROLE_ETCD)) /* beside the control plane */
                 has |= ON_ETCD;
         if (c->runtime.managed)
-                has |= WITH_RUNTIME | (c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD) | (c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC);
-        has |= c->etcd.run == ETCD_RUN_SERVICE ? WITH_ETCD_SERVICE : etcd && !streq(etcd, cat->images[IMG_ETCD].name) ? 0 : WITH_ETCD_POD;
+                has |= WITH_RUNTIME |
+                       (c->runtime.kind == RUNTIME_CRIO ? WITH_CRIO : WITH_CONTAINERD) |
+                       (c->runtime.oci == OCI_CRUN ? WITH_CRUN : WITH_RUNC);
+        has |= c->etcd.run == ETCD_RUN_SERVICE                    ? WITH_ETCD_SERVICE
+               : etcd && !streq(etcd, cat->images[IMG_ETCD].name) ? 0
+                                                                  : WITH_ETCD_POD;
         has |= c->api.local_balancer ? WITH_BALANCER : 0;
-        has |= c->network.manage_dns || (dns && streq(dns, cat->images[IMG_COREDNS].name)) ? WITH_DNS : 0;
-        has |= c->network.fabric.kind == FABRIC_FLANNEL ? WITH_FLANNEL : 0;
-        has |= c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE ? WITH_KUBE_PROXY : 0;
+        has |= c->network.manage_dns || (dns && streq(dns, cat->images[IMG_COREDNS].name))
+                       ? WITH_DNS
+                       : 0;
+        has |= fabric_has(c, FABRIC_FLANNELD) ? WITH_FLANNEL : 0;
+        has |= fabric_has(c, FABRIC_BRIDGE) ? WITH_BRIDGE : 0;
+        has |= c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE
+                       ? WITH_KUBE_PROXY
+                       : 0;
         has |= c->api.vip ? WITH_VIP : 0;
         return has;
 }
@@ -86,7 +98,9 @@ struct item *fetch_items(const struct cluster *c, struct arena *a, size_t *count
 {
         struct catalogue cat;
         if (!catalogue_for(a, &c->kubernetes, &cat)) {
-                error_set(err, EINVAL, EXIT_CONFIG, "Kubernetes %s is not in the catalogue, which has %s", c->kubernetes.text, catalogue_minors());
+                error_set(err, EINVAL, EXIT_CONFIG,
+                        "Kubernetes %s is not in the catalogue, which has %s", c->kubernetes.text,
+                        catalogue_minors());
                 return NULL;
         }
         struct item *items = xcalloc(ART_COUNT + IMG_COUNT, sizeof(*items));
@@ -94,9 +108,11 @@ struct item *fetch_items(const struct cluster *c, struct arena *a, size_t *count
         size_t n = 0;
         for (size_t i = 0; i < ART_COUNT; i++)
                 if ((artifact_needs[i] & ~has) == 0)
-                        items[n++] = (struct item){ .name = cat.artifacts[i].name, .version = cat.artifacts[i].version };
+                        items[n++] = (struct item){ .name = cat.artifacts[i].name,
+                                .version = cat.artifacts[i].version };
         for (size_t i = 0; i < IMG_COUNT; i++) {
-                const char *name = i == IMG_PAUSE && c->runtime.pause ? c->runtime.pause : cat.images[i].name;
+                const char *name =
+                        i == IMG_PAUSE && c->runtime.pause ? c->runtime.pause : cat.images[i].name;
                 if ((image_needs[i] & ~has) == 0)
                         items[n++] = (struct item){ .name = name, .image = true };
         }

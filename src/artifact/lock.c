@@ -6,9 +6,11 @@
 
 static bool entry_read(const json_t *j, struct lock_entry *out)
 {
-        const char *digest = json_string_value(json_object_get(j, "sha256")), *source = json_string_value(json_object_get(j, "source"));
+        const char *digest = json_string_value(json_object_get(j, "sha256")),
+                   *source = json_string_value(json_object_get(j, "source"));
         const json_t *size = json_object_get(j, "size");
-        if (!digest || !sha256_valid(digest) || !source || strlen(source) >= sizeof(out->source) || !json_is_integer(size) || json_integer_value(size) < 0)
+        if (!digest || !sha256_valid(digest) || !source || strlen(source) >= sizeof(out->source) ||
+                !json_is_integer(size) || json_integer_value(size) < 0)
                 return false;
         *out = (struct lock_entry){ .size = json_integer_value(size) };
         memcpy(out->digest, digest, sizeof(out->digest));
@@ -16,10 +18,11 @@ static bool entry_read(const json_t *j, struct lock_entry *out)
         return true;
 }
 
-static int damaged(const char *path, const char *why, struct error *err)
+static int lock_damaged(const char *path, const char *why, struct error *err)
 {
         error_set(err, EBADMSG, EXIT_STATE, "%s is damaged: %s", path, why);
-        return error_hint(err, "take it from your version control or remove it: it is written again from what is fetched");
+        return error_hint(err,
+                "take it from your version control or remove it: it is written again from what is fetched");
 }
 
 int locked_read(struct locked *l, const char *path, struct error *err)
@@ -36,18 +39,20 @@ int locked_read(struct locked *l, const char *path, struct error *err)
         json_t *root = json_loadb(str_text(&text), text.len, JSON_REJECT_DUPLICATES, &at);
         if (!root) {
                 char *why CLEANUP(free_p) = xasprintf("line %d: %s", at.line, at.text);
-                return damaged(path, why, err);
+                return lock_damaged(path, why, err);
         }
         const char *key;
         json_t *value;
         struct lock_entry entry;
-        if (json_integer_value(json_object_get(root, "version")) != 1 || !json_is_object(json_object_get(root, "items")))
-                r = damaged(path, "it is not a list of digests of version 1", err);
+        if (json_integer_value(json_object_get(root, "version")) != 1 ||
+                !json_is_object(json_object_get(root, "items")))
+                r = lock_damaged(path, "it is not a list of digests of version 1", err);
         json_object_foreach(json_object_get(root, "items"), key, value)
         {
                 if (r == 0 && !entry_read(value, &entry)) {
-                        char *why CLEANUP(free_p) = xasprintf("the entry of %s has no good sha256, size and source", key);
-                        r = damaged(path, why, err);
+                        char *why CLEANUP(free_p) = xasprintf(
+                                "the entry of %s has no good sha256, size and source", key);
+                        r = lock_damaged(path, why, err);
                 }
         }
         if (r == 0)
@@ -56,23 +61,43 @@ int locked_read(struct locked *l, const char *path, struct error *err)
         return r;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int lock_by_name(const void *a, const void *b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Charts are pinned while programs are still fetched: who writes last keeps what the other wrote.
+ */
+static void keep_charts(struct locked *l, const char *path)
+{
+        struct locked now CLEANUP(locked_release) = { 0 };
+        struct error ignored CLEANUP(error_release) = { 0 };
+        const char *key;
+        json_t *value;
+        if (locked_read(&now, path, &ignored) == 0)
+                json_object_foreach(now.items, key,
+                        value) if (has_prefix(key, LOCK_CHART) && !json_object_get(l->items, key))
+                        json_object_set(l->items, key, value);
+}
 
 int locked_write(struct locked *l, const char *path, struct error *err)
 {
         if (!l->changed)
                 return 0;
+        keep_charts(l, path);
         size_t n = 0;
-        const char **keys CLEANUP(free_p) = xcalloc(json_object_size(l->items) + 1, sizeof(*keys)), *key;
+        const char **keys CLEANUP(free_p) = xcalloc(json_object_size(l->items) + 1, sizeof(*keys)),
+                          *key;
         json_t *value;
         json_object_foreach(l->items, key, value) keys[n++] = key;
-        qsort(keys, n, sizeof(*keys), by_name);
+        qsort(keys, n, sizeof(*keys), lock_by_name);
         struct str out CLEANUP(str_release) = { 0 };
         str_add(&out, "{\n  \"version\": 1,\n  \"items\": {");
         for (size_t i = 0; i < n; i++) {
                 json_t *name = json_string(keys[i]);
                 char *quoted CLEANUP(free_p) = json_dumps(name, JSON_ENCODE_ANY);
-                char *entry CLEANUP(free_p) = json_dumps(json_object_get(l->items, keys[i]), JSON_SORT_KEYS);
+                char *entry CLEANUP(free_p) =
+                        json_dumps(json_object_get(l->items, keys[i]), JSON_SORT_KEYS);
                 json_decref(name);
                 str_addf(&out, "%s\n    %s: %s", i ? "," : "", quoted, entry);
         }
@@ -99,8 +124,13 @@ void locked_put(struct locked *l, const char *key, const struct lock_entry *entr
         struct lock_entry old;
         if (locked_get(l, key, &old) && streq(old.digest, entry->digest) && old.size == entry->size)
                 return; /* where it came from the first time stays */
-        json_object_set_new(l->items, key, json_pack("{s:s, s:I, s:s}", "sha256", entry->digest, "size", (json_int_t)entry->size, "source", entry->source));
+        json_object_set_new(l->items, key,
+                json_pack("{s:s, s:I, s:s}", "sha256", entry->digest, "size",
+                        (json_int_t)entry->size, "source", entry->source));
         l->changed = true;
 }
 
-void locked_drop(struct locked *l, const char *key) { l->changed |= json_object_del(l->items, key) == 0; }
+void locked_drop(struct locked *l, const char *key)
+{
+        l->changed |= json_object_del(l->items, key) == 0;
+}

@@ -1,10 +1,13 @@
-/* bundle.lock and the cache's index: which digest an item has. One line an item, sorted, so that a change reads well in a diff. */
+/* bundle.lock and the cache's index: which digest an item has. One line an item, sorted, so that a
+ * change reads well in a diff. */
 #ifndef SLIPWAY_ARTIFACT_LOCK_H
 #define SLIPWAY_ARTIFACT_LOCK_H
 
 #include <jansson.h>
 
 #include "base/error.h"
+
+#define LOCK_CHART "chart " /* keys of charts begin so */
 
 struct lock_entry {
         char digest[65];

@@ -2,13 +2,17 @@
 #include "base/sha256.h"
 #include "base/str.h"
 
-#define K8S      "https://dl.k8s.io/release/v{v}/bin/linux/{a}/"
-#define GITHUB   "https://github.com/"
-#define ETCD     GITHUB "etcd-io/etcd/releases/download/v{v}/"
-#define CTRD     GITHUB "containerd/containerd/releases/download/v{v}/containerd-static-{v}-linux-{a}.tar.gz"
-#define PLUGINS  GITHUB "containernetworking/plugins/releases/download/v{v}/cni-plugins-linux-{a}-v{v}.tgz"
-#define CRICTL   GITHUB "kubernetes-sigs/cri-tools/releases/download/v{v}/crictl-v{v}-linux-{a}.tar.gz"
+#define K8S    "https://dl.k8s.io/release/v{v}/bin/linux/{a}/"
+#define GITHUB "https://github.com/"
+#define ETCD   GITHUB "etcd-io/etcd/releases/download/v{v}/"
+#define CTRD \
+        GITHUB "containerd/containerd/releases/download/v{v}/containerd-static-{v}-linux-{a}.tar.gz"
+#define PLUGINS \
+        GITHUB "containernetworking/plugins/releases/download/v{v}/cni-plugins-linux-{a}-v{v}.tgz"
+#define CRICTL \
+        GITHUB "kubernetes-sigs/cri-tools/releases/download/v{v}/crictl-v{v}-linux-{a}.tar.gz"
 #define CRIO     "https://storage.googleapis.com/cri-o/artifacts/cri-o.{a}.v{v}.tar.gz"
+#define HELM     "https://get.helm.sh/helm-v{v}-linux-{a}.tar.gz"
 #define RUNC     GITHUB "opencontainers/runc/releases/download/v{v}/runc."
 #define ETCD_TAR ETCD "etcd-v{v}-linux-{a}.tar.gz"
 #define ETCD_IN  "etcd-v{v}-linux-{a}/"
@@ -34,6 +38,14 @@ static const struct origin origins[] = {
         { "flanneld",                GITHUB "flannel-io/flannel/releases/download/v{v}/flanneld-{a}", NULL, NULL, "flannel", "flanneld" },
         /* up to 0.9.1 it came with the plugins */
         { "flannel",                 PLUGINS,          "flannel",            PLUGINS ".sha256",       "flannel-cni", "flannel" },
+        /* on the operator's computer, for services.charts */
+        { "helm",                    HELM,             "linux-{a}/helm",     HELM ".sha256sum",       "helm",        "helm" },
+        /* tools of the tests: built, never on a node */
+        { "coredns",                 NULL,             NULL,                 NULL,                    "coredns",     "coredns" },
+        { "ignition-validate",       NULL,             NULL,                 NULL,                    "ignition",    "ignition-validate" },
+        { "kube-bench",              NULL,             NULL,                 NULL,                    "kube-bench",  "kube-bench" },
+        { "kubelogin",               NULL,             NULL,                 NULL,                    "kubelogin",   "kubelogin" },
+        { "dex",                     NULL,             NULL,                 NULL,                    "dex",         "dex" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -46,21 +58,29 @@ static const struct recipe recipes[] = {
           { K8S_CMD "kube-apiserver", K8S_CMD "kube-controller-manager", K8S_CMD "kube-scheduler", K8S_CMD "kubelet", K8S_CMD "kube-proxy",
             K8S_CMD "kubeadm", K8S_CMD "kubectl" },
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}"
-                " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}", .staging = true },
+                " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}", .staging = true, .minutes = 15 },
         { "etcd", { "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" },
-          { "etcd=go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" }, STRIP },
+          { "etcd=go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" }, STRIP, .minutes = 3 },
         { "containerd", { CTRD_MOD }, { CTRD_MOD "/cmd/containerd", CTRD_MOD "/cmd/ctr", CTRD_MOD "/cmd/containerd-shim-runc-v2" },
-          STRIP " -X " CTRD_MOD "/version.Version=v{v}" },
+          STRIP " -X " CTRD_MOD "/version.Version=v{v}", .minutes = 3 },
         { "cni", { CNI_MOD },
           { CNI_MOD "/plugins/main/bridge", CNI_MOD "/plugins/main/loopback", CNI_MOD "/plugins/main/ptp", CNI_MOD "/plugins/main/macvlan",
             CNI_MOD "/plugins/ipam/host-local", CNI_MOD "/plugins/ipam/dhcp", CNI_MOD "/plugins/meta/portmap",
             CNI_MOD "/plugins/meta/bandwidth", CNI_MOD "/plugins/meta/firewall", CNI_MOD "/plugins/meta/tuning" }, STRIP },
         { "flannel-cni", { CNI_MOD }, { CNI_MOD "/plugins/meta/flannel" }, STRIP },
-        { "flannel", { "github.com/flannel-io/flannel" }, { "flanneld=github.com/flannel-io/flannel" }, STRIP, "netgo,osusergo", .cgo = true },
-        { "coredns", { "github.com/coredns/coredns" }, { "github.com/coredns/coredns" }, STRIP },
-        { "crictl", { "sigs.k8s.io/cri-tools" }, { "sigs.k8s.io/cri-tools/cmd/crictl" }, STRIP " -X sigs.k8s.io/cri-tools/pkg/version.Version=v{v}" },
+        { "flannel", { "github.com/flannel-io/flannel" }, { "flanneld=github.com/flannel-io/flannel" }, STRIP, "netgo,osusergo", .cgo = true, .minutes = 2 },
+        { "coredns", { "github.com/coredns/coredns" }, { "github.com/coredns/coredns" }, STRIP, .minutes = 3 },
+        { "crictl", { "sigs.k8s.io/cri-tools" }, { "sigs.k8s.io/cri-tools/cmd/crictl" }, STRIP " -X sigs.k8s.io/cri-tools/pkg/version.Version=v{v}", .minutes = 2 },
         { "runc", { "github.com/opencontainers/runc" }, { "github.com/opencontainers/runc" }, STRIP " -X main.version={v}",
           "seccomp,netgo,osusergo", .cgo = true, .library = "libseccomp", .own = true },
+        { "helm", { "helm.sh/helm/v3" }, { "helm.sh/helm/v3/cmd/helm" }, STRIP " -X helm.sh/helm/v3/internal/version.version=v{v}", .minutes = 6 },
+        { "ignition", { "github.com/coreos/ignition/v2" }, { "ignition-validate=github.com/coreos/ignition/v2/validate" }, STRIP },
+        /* the benchmark's tables are data of the module */
+        { "kube-bench", { "github.com/aquasecurity/kube-bench" }, { "github.com/aquasecurity/kube-bench" }, STRIP, .data = "cfg", .minutes = 9 },
+        { "kubelogin", { "github.com/int128/kubelogin" }, { "github.com/int128/kubelogin" }, STRIP, .minutes = 2 },
+        /* its own go.mod replaces api/v2 by a directory */
+        { "dex", { "github.com/dexidp/dex", "github.com/dexidp/dex/api/v2@v2.1.0" }, { "github.com/dexidp/dex/cmd/dex" }, STRIP,
+          "netgo,osusergo,sqlite_omit_load_extension", .cgo = true, .minutes = 5 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
@@ -78,10 +98,10 @@ static const struct image_origin images[] = {
 };
 /* clang-format on */
 
-#define FIND(table, wanted)                            \
+#define FIND(table, wanted) \
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) \
-                if (streq(table[i].name, wanted))      \
-                        return &table[i];              \
+                if (streq(table[i].name, wanted)) \
+                        return &table[i]; \
         return NULL
 
 const struct origin *origin_of(const char *name) { FIND(origins, name); }
@@ -90,21 +110,48 @@ const struct image_origin *image_origin_of(const char *name) { FIND(images, name
 
 const struct recipe *recipe_of(const char *name) { FIND(recipes, name); }
 
+const char *recipe_version(const char *recipe, const struct catalogue *c, struct arena *a)
+{
+        for (size_t i = 0; i < ART_COUNT; i++) {
+                const struct origin *o = origin_of(c->artifacts[i].name);
+                if (o && o->recipe && streq(o->recipe, recipe))
+                        return c->artifacts[i].version;
+        }
+        for (size_t i = 0; i < IMG_COUNT; i++) {
+                char *name CLEANUP(free_p) = NULL, *version CLEANUP(free_p) = NULL;
+                if (image_words(c->images[i].name, &name, &version) && streq(name, recipe))
+                        return arena_strdup(a, version);
+        }
+        return catalogue_tool(recipe);
+}
+
+const struct origin *recipe_origin(const char *recipe)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(origins); i++)
+                if (origins[i].recipe && streq(origins[i].recipe, recipe))
+                        return &origins[i];
+        return NULL;
+}
+
 bool image_words(const char *reference, char **name, char **version)
 {
-        const char *slash = strrchr(reference, '/'), *last = slash ? slash + 1 : reference, *colon = strchr(last, ':');
+        const char *slash = strrchr(reference, '/'), *last = slash ? slash + 1 : reference,
+                   *colon = strchr(last, ':');
         if (!colon || colon == last || !colon[1] || strchr(last, '@'))
                 return false;
         *name = xstrndup(last, (size_t)(colon - last));
         const char *tag = colon[1] == 'v' ? colon + 2 : colon + 1, *dash = strrchr(tag, '-');
-        bool again = dash && dash[1] && !dash[1 + strspn(dash + 1, "0123456789")]; /* etcd:3.6.16-0: how often that version was packed */
+        bool again = dash && dash[1] &&
+                     !dash[1 + strspn(dash + 1, "0123456789")]; /* etcd:3.6.16-0: how often that
+                                                                   version was packed */
         *version = xstrndup(tag, again ? (size_t)(dash - tag) : strlen(tag));
         return true;
 }
 
 char *origin_expand(const char *pattern, const char *version, const char *arch)
 {
-        size_t major = strcspn(version, "."), minor = version[major] ? strcspn(version + major + 1, ".") : 0;
+        size_t major = strcspn(version, "."),
+               minor = version[major] ? strcspn(version + major + 1, ".") : 0;
         const struct {
                 const char *word, *value;
                 size_t n;
@@ -155,7 +202,8 @@ static bool line_is(const char *line, size_t n, const char *file, char out[65])
                 end--;
         const char *slash = memrchr(name, '/', (size_t)(end - name));
         name = slash ? slash + 1 : name;
-        return name == end || ((size_t)(end - name) == strlen(file) && memcmp(name, file, strlen(file)) == 0);
+        return name == end ||
+               ((size_t)(end - name) == strlen(file) && memcmp(name, file, strlen(file)) == 0);
 }
 
 bool sums_find(const char *text, const char *file, char out[65])

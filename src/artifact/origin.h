@@ -1,14 +1,16 @@
-/* Where each item of the catalogue is found upstream, and how it is built from Go modules: tables, and the patterns in them.
- * In a pattern {v} is the version and {a} the architecture as Go names it. */
+/* Where each item of the catalogue is found upstream, and how it is built from Go modules: tables,
+ * and the patterns in them. In a pattern {v} is the version and {a} the architecture as Go names
+ * it. */
 #ifndef SLIPWAY_ORIGIN_H
 #define SLIPWAY_ORIGIN_H
 
-#include "base/base.h"
+#include "artifact/catalogue.h"
 
 struct origin {
         const char *name;   /* of the item */
-        const char *url;    /* a program, or an archive of several */
-        const char *member; /* its name in the archive; "*": every program in it, as a set; NULL: the file is the program */
+        const char *url;    /* a program, or an archive of several; NULL: it is only built */
+        const char *member; /* its name in the archive; "*": every program in it, as a set; NULL:
+                               the file is the program */
         const char *sums;   /* a list of checksums; NULL: upstream has none */
         const char *recipe; /* how it is built; NULL: it cannot be */
         const char *file;   /* what the build calls it; "*": every file, as a set */
@@ -16,14 +18,17 @@ struct origin {
 
 struct recipe {
         const char *name;       /* "kubernetes" */
-        const char *modules[3]; /* of the version that is wanted */
+        const char *modules[3]; /* of the version that is wanted, or of their own: MODULE@v1.2.3 */
         const char *packages[12];
         const char *ldflags, *tags;
-        bool staging;        /* Kubernetes: its own go.mod replaces k8s.io modules by directories; ours, by their releases */
-        bool cgo;            /* a C compiler is needed; linked statically */
+        bool staging; /* Kubernetes: its own go.mod replaces k8s.io modules by directories; ours, by
+                         their releases */
+        bool cgo;     /* a C compiler is needed; linked statically */
         const char *library; /* pkg-config must know it, or it is not built */
         bool own;            /* this computer's own program will do where it cannot be built */
         bool agent;          /* it is the agent under another name: nothing is built */
+        const char *data;    /* a directory of the first module, copied beside the programs */
+        unsigned minutes;    /* of one core, about, for the first build; 0: one */
 };
 
 /* An image with one static program in it. */
@@ -37,7 +42,12 @@ struct image_origin {
 const struct origin *origin_of(const char *name);
 const struct image_origin *image_origin_of(const char *name);
 const struct recipe *recipe_of(const char *name);
-/* "kube-apiserver" and "1.36.3" of "registry.k8s.io/kube-apiserver:v1.36.3"; false when there is no tag. Both malloc'd. */
+/* The version that belongs to the catalogue's other parts; NULL: none is known. */
+const char *recipe_version(const char *recipe, const struct catalogue *c, struct arena *a);
+/* Some item that the recipe makes; NULL: none. */
+const struct origin *recipe_origin(const char *recipe);
+/* "kube-apiserver" and "1.36.1" of "registry.k8s.io/kube-apiserver:v1.36.1"; false when there is no
+ * tag. Both malloc'd. */
 bool image_words(const char *reference, char **name, char **version);
 
 char *origin_expand(const char *pattern, const char *version, const char *arch);

@@ -1,22 +1,28 @@
 #include <sys/stat.h>
 
 #include "artifact/tar.h"
+#include "base/tar_header.h"
 
-#define BLOCK 512
+#define BLOCK TAR_BLOCK
 
 struct header {
-        char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6], version[2], user[32], group[32], major[8], minor[8],
-                prefix[155], rest[12];
+        char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100],
+                magic[6], version[2], user[32], group[32], major[8], minor[8], prefix[155],
+                rest[12];
 };
 _Static_assert(sizeof(struct header) == BLOCK, "a tar header is one block");
 
 int64_t tar_room(int64_t size) { return BLOCK + (size + BLOCK - 1) / BLOCK * BLOCK; }
 
-int tar_member(const struct tar *t, const char *name, unsigned mode, int64_t size, struct error *err)
+int tar_member(
+        const struct tar *t, const char *name, unsigned mode, int64_t size, struct error *err)
 {
-        struct header h = { .type = has_suffix(name, "/") ? '5' : '0', .magic = "ustar", .version = { '0', '0' } };
+        struct header h = {
+                .type = has_suffix(name, "/") ? '5' : '0', .magic = "ustar", .version = { '0', '0' }
+        };
         if (!*name || strlen(name) > sizeof(h.name) || size < 0 || size >> 33)
-                return error_set(err, EINVAL, EXIT_INTERNAL, "cannot put %s into an archive: its name or size does not fit", name);
+                return error_set(err, EINVAL, EXIT_INTERNAL,
+                        "cannot put %s into an archive: its name or size does not fit", name);
         memcpy(h.name, name, strlen(name));
         snprintf(h.mode, sizeof(h.mode), "%07o", mode & 07777);
         snprintf(h.uid, sizeof(h.uid), "%07o", 0);
@@ -44,7 +50,8 @@ int tar_end(const struct tar *t, struct error *err)
         return t->write(t->arg, zero, sizeof(zero), err);
 }
 
-int tar_data(const struct tar *t, const char *name, unsigned mode, const void *data, size_t n, struct error *err)
+int tar_data(const struct tar *t, const char *name, unsigned mode, const void *data, size_t n,
+        struct error *err)
 {
         int r = tar_member(t, name, mode, (int64_t)n, err);
         if (r == 0 && n)
@@ -65,16 +72,19 @@ static int pass(void *arg, const void *data, size_t n, struct error *err)
         return x->tar->write(x->tar->arg, data, n, err);
 }
 
-int tar_file(const struct tar *t, const char *name, unsigned mode, const char *path, stop_flag stop, struct error *err)
+int tar_file(const struct tar *t, const char *name, unsigned mode, const char *path, stop_flag stop,
+        struct error *err)
 {
         struct through x = { .tar = t };
         struct stat st;
         if (stat(path, &st) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
         int r = tar_member(t, name, mode, st.st_size, err);
         if (r == 0)
                 r = file_pieces(path, stop, pass, &x, err);
         if (r == 0 && x.size != st.st_size)
-                r = error_set(err, EIO, EXIT_INTERNAL, "cannot read %s: it changed meanwhile", path);
+                r = error_set(
+                        err, EIO, EXIT_INTERNAL, "cannot read %s: it changed meanwhile", path);
         return r == 0 ? tar_pad(t, st.st_size, err) : r;
 }

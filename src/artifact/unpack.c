@@ -1,12 +1,14 @@
-/* Upstream's archives (tar, compressed with gzip or not): members by name, as blobs. zlib and a hundred lines: a library for archives would bring twenty
- * others with it, and every start of the program would load them. */
+/* Upstream's archives (tar, compressed with gzip or not): members by name, as blobs. zlib and a
+ * hundred lines: a library for archives would bring twenty others with it, and every start of the
+ * program would load them. */
 #include <zlib.h>
 
 #include "artifact/pack.h"
 #include "artifact/tar.h"
+#include "base/tar_header.h"
 
-#define BLOCK         512
 #define LONG_NAME_MAX 4096
+#define MEMBERS_MAX   20000 /* upstream's archives have some dozens */
 
 struct reader {
         gzFile file;
@@ -14,6 +16,8 @@ struct reader {
         char name[LONG_NAME_MAX]; /* of the member that is open, without "./" */
         unsigned mode;
         int64_t size, left; /* left: bytes of it that were not read yet */
+        int64_t room; /* bytes that may still come out of the archive, however small it is itself */
+        unsigned members;
         bool regular;
 };
 
@@ -23,88 +27,81 @@ static void gzclose_p(gzFile *f)
                 gzclose(*f);
 }
 
-static int damaged(const struct reader *r, struct error *err)
+static int unpack_damaged(const struct reader *r, struct error *err)
 {
         int code = 0;
         const char *why = gzerror(r->file, &code);
-        return error_set(err, EIO, EXIT_INTERNAL, "cannot unpack %s: %s", r->path, code < 0 && code != Z_ERRNO ? why : "it is damaged or cut short");
+        return error_set(err, EIO, EXIT_INTERNAL, "cannot unpack %s: %s", r->path,
+                code < 0 && code != Z_ERRNO ? why : "it is damaged or cut short");
 }
 
-static int read_all(struct reader *r, void *buf, size_t n, struct error *err) { return gzread(r->file, buf, (unsigned)n) == (int)n ? 0 : damaged(r, err); }
-
-static int64_t octal(const unsigned char *p, size_t n)
+static int too_large(const struct reader *r, const char *what, struct error *err)
 {
-        int64_t v = 0;
-        for (size_t i = 0; i < n && p[i]; i++)
-                if (p[i] >= '0' && p[i] <= '7')
-                        v = v << 3 | (p[i] - '0');
-        return v;
+        error_set(err, EFBIG, EXIT_STATE, "cannot unpack %s: %s: it was refused", r->path, what);
+        return error_hint(err, "the archive is not what it says; take it from another place");
 }
 
-static bool sum_right(const unsigned char *h)
+static int unpack_read_all(struct reader *r, void *buf, size_t n, struct error *err)
 {
-        int64_t sum = 0;
-        for (size_t i = 0; i < BLOCK; i++)
-                sum += i >= 148 && i < 156 ? ' ' : h[i];
-        return octal(h + 148, 8) == sum;
+        r->room -= (int64_t)n;
+        if (r->room < 0)
+                return too_large(r, "it unpacks to more than it may", err);
+        return gzread(r->file, buf, (unsigned)n) == (int)n ? 0 : unpack_damaged(r, err);
 }
 
 /* What is left of the member, and the zeros that fill its last block. */
 static int skip(struct reader *r, struct error *err)
 {
-        int64_t rest = r->left + (BLOCK - r->size % BLOCK) % BLOCK;
+        int64_t rest = r->left + (int64_t)tar_padded((uint64_t)r->size) - r->size;
         char buf[16 << 10];
         r->left = 0;
         for (; rest > 0; rest -= (int64_t)sizeof(buf)) {
-                int rc = read_all(r, buf, rest < (int64_t)sizeof(buf) ? (size_t)rest : sizeof(buf), err);
+                int rc = unpack_read_all(
+                        r, buf, rest < (int64_t)sizeof(buf) ? (size_t)rest : sizeof(buf), err);
                 if (rc < 0)
                         return rc;
         }
         return 0;
 }
 
-static void take_name(struct reader *r, const unsigned char *h, const char *full)
-{
-        char buf[LONG_NAME_MAX];
-        bool prefix = memcmp(h + 257, "ustar", 6) == 0 && h[345];
-        if (*full)
-                snprintf(buf, sizeof(buf), "%s", full);
-        else
-                snprintf(buf, sizeof(buf), "%.*s%s%.*s", prefix ? 155 : 0, (const char *)h + 345, prefix ? "/" : "", 100, (const char *)h);
-        const char *p = buf;
-        while (has_prefix(p, "./"))
-                p += 2;
-        snprintf(r->name, sizeof(r->name), "%s", p);
-}
-
-/* The next member: 1, or 0 at the end. GNU's long names are taken in; pax headers of what nobody asks for are passed over. */
+/* The next member: 1, or 0 at the end. GNU's long names are taken in; pax headers of what nobody
+ * asks for are passed over. */
 static int next_member(struct reader *r, struct error *err)
 {
-        unsigned char h[BLOCK];
+        uint8_t block[TAR_BLOCK];
+        struct tar_header h;
         char full[LONG_NAME_MAX] = "";
         for (;;) {
                 int rc = skip(r, err);
                 if (rc < 0)
                         return rc;
-                int got = gzread(r->file, h, BLOCK);
-                if (got == 0 || (got == BLOCK && !h[0]))
+                int got = gzread(r->file, block, TAR_BLOCK);
+                if (got == 0 || (got == TAR_BLOCK && !block[0]))
                         return 0;
-                if (got != BLOCK || !sum_right(h))
-                        return damaged(r, err);
-                r->size = r->left = octal(h + 124, 12);
-                if (h[156] == 'L') {
-                        size_t n = (size_t)r->size < sizeof(full) ? (size_t)r->size : sizeof(full) - 1;
-                        if ((rc = read_all(r, full, n, err)) < 0)
+                if (got != TAR_BLOCK || !tar_header_read(block, &h))
+                        return unpack_damaged(r, err);
+                if (++r->members > MEMBERS_MAX)
+                        return too_large(r, "it has more members than it may", err);
+                if (h.size > (uint64_t)r->room)
+                        return too_large(r, "it unpacks to more than it may", err);
+                r->size = r->left = (int64_t)h.size;
+                if (h.type == 'L') {
+                        size_t n =
+                                (size_t)r->size < sizeof(full) ? (size_t)r->size : sizeof(full) - 1;
+                        if ((rc = unpack_read_all(r, full, n, err)) < 0)
                                 return rc;
                         full[n] = 0;
                         r->left -= (int64_t)n;
                         continue;
                 }
-                if (h[156] == 'x' || h[156] == 'g')
+                if (h.type == 'x' || h.type == 'g')
                         continue;
-                r->regular = h[156] == '0' || h[156] == 0;
-                r->mode = (unsigned)octal(h + 100, 8);
-                take_name(r, h, full);
+                r->regular = h.type == '0';
+                r->mode = h.mode;
+                const char *name = *full ? full : h.name;
+                while (has_prefix(name, "./"))
+                        name += 2;
+                snprintf(r->name, sizeof(r->name), "%s", name);
                 return 1;
         }
 }
@@ -115,7 +112,9 @@ static int copy_member(struct reader *r, struct blob *b, stop_flag stop, struct 
         char buf[64 << 10];
         while (r->left > 0) {
                 size_t n = r->left < (int64_t)sizeof(buf) ? (size_t)r->left : sizeof(buf);
-                int rc = stop && atomic_load(stop) ? error_set(err, ECANCELED, EXIT_INTERNAL, "stopped") : read_all(r, buf, n, err);
+                int rc = stop && atomic_load(stop)
+                                 ? error_set(err, ECANCELED, EXIT_INTERNAL, "stopped")
+                                 : unpack_read_all(r, buf, n, err);
                 if (rc < 0 || (rc = blob_add(b, buf, n, err)) < 0)
                         return rc;
                 r->left -= (int64_t)n;
@@ -123,12 +122,16 @@ static int copy_member(struct reader *r, struct blob *b, stop_flag stop, struct 
         return 0;
 }
 
-static int to_blob(void *arg, const void *data, size_t n, struct error *err) { return blob_add(arg, data, n, err); }
+static int unpack_to_blob(void *arg, const void *data, size_t n, struct error *err)
+{
+        return blob_add(arg, data, n, err);
+}
 
 /* A program of a set: a member of the same name in our own archive. */
-static int add_to_set(struct reader *r, struct blob *set, const char *cache, stop_flag stop, struct error *err)
+static int add_to_set(
+        struct reader *r, struct blob *set, const char *cache, stop_flag stop, struct error *err)
 {
-        struct tar t = { to_blob, set };
+        struct tar t = { unpack_to_blob, set };
         int rc = set->fd < 0 ? blob_begin(set, cache, err) : 0;
         if (rc == 0)
                 rc = tar_member(&t, r->name, 0755, r->size, err);
@@ -137,7 +140,8 @@ static int add_to_set(struct reader *r, struct blob *set, const char *cache, sto
         return rc == 0 ? tar_pad(&t, r->size, err) : rc;
 }
 
-static int take_member(struct reader *in, struct unpack *u, const char *cache, stop_flag stop, struct error *err)
+static int take_member(
+        struct reader *in, struct unpack *u, const char *cache, stop_flag stop, struct error *err)
 {
         struct blob b CLEANUP(blob_release) = BLOB_INIT;
         int r = blob_begin(&b, cache, err);
@@ -149,8 +153,10 @@ static int take_member(struct reader *in, struct unpack *u, const char *cache, s
         return r;
 }
 
-/* What one member is to those who wait for it. The bytes come once, so a name is taken by one, or goes into the set. */
-static int look_at(struct reader *r, struct unpack *wanted, size_t n, struct blob *set, const char *cache, stop_flag stop, struct error *err)
+/* What one member is to those who wait for it. The bytes come once, so a name is taken by one, or
+ * goes into the set. */
+static int look_at(struct reader *r, struct unpack *wanted, size_t n, struct blob *set,
+        const char *cache, stop_flag stop, struct error *err)
 {
         if (!r->regular)
                 return 0;
@@ -168,7 +174,7 @@ static int end_set(struct unpack *wanted, size_t n, struct blob *set, struct err
         int r = 0;
         for (size_t i = 0; r == 0 && i < n; i++) {
                 if (streq(wanted[i].member, "*") && set->fd >= 0) {
-                        r = tar_end(&(struct tar){ to_blob, set }, err);
+                        r = tar_end(&(struct tar){ unpack_to_blob, set }, err);
                         if (r == 0)
                                 r = blob_end(set, wanted[i].digest, &wanted[i].size, err);
                         wanted[i].found = r == 0;
@@ -177,13 +183,15 @@ static int end_set(struct unpack *wanted, size_t n, struct blob *set, struct err
         return r;
 }
 
-int unpack_members(const char *cache, const char *path, struct unpack *wanted, size_t n, stop_flag stop, struct error *err)
+int unpack_members(const char *cache, const char *path, int64_t max, struct unpack *wanted,
+        size_t n, stop_flag stop, struct error *err)
 {
         struct blob set CLEANUP(blob_release) = BLOB_INIT;
         gzFile file CLEANUP(gzclose_p) = gzopen(path, "rbe");
         if (!file)
-                return error_set(err, errno ? errno : ENOMEM, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
-        struct reader in = { .file = file, .path = path };
+                return error_set(err, errno ? errno : ENOMEM, EXIT_INTERNAL, "cannot read %s: %s",
+                        path, strerror(errno));
+        struct reader in = { .file = file, .path = path, .room = max };
         int r, got;
         while ((got = next_member(&in, err)) > 0)
                 if ((r = look_at(&in, wanted, n, &set, cache, stop, err)) < 0)
@@ -194,6 +202,7 @@ int unpack_members(const char *cache, const char *path, struct unpack *wanted, s
                 return r;
         for (size_t i = 0; i < n; i++)
                 if (!wanted[i].found)
-                        return error_set(err, ENOENT, EXIT_INTERNAL, "the archive has no member %s", wanted[i].member);
+                        return error_set(err, ENOENT, EXIT_INTERNAL, "the archive has no member %s",
+                                wanted[i].member);
         return 0;
 }

@@ -62,7 +62,7 @@ static void *worker_main(void *arg)
 }
 
 /* One at a time: done may end everything, and the worker with it. */
-static void on_ready(int fd, short what, void *arg)
+static void on_work_ready(int fd, short what, void *arg)
 {
         struct worker *k = arg;
         eventfd_t n;
@@ -94,9 +94,10 @@ int worker_new(struct event_base *base, struct worker **out, struct error *err)
         if (code) {
                 close_p(&k->wake);
                 free(k);
-                return error_set(err, code, EXIT_INTERNAL, "cannot start a thread: %s", strerror(code));
+                return error_set(
+                        err, code, EXIT_INTERNAL, "cannot start a thread: %s", strerror(code));
         }
-        k->event = event_new(base, k->wake, EV_READ | EV_PERSIST, on_ready, k);
+        k->event = event_new(base, k->wake, EV_READ | EV_PERSIST, on_work_ready, k);
         event_add(k->event, NULL);
         *out = k;
         return 0;

@@ -1,4 +1,5 @@
-/* One thread for what would hold up the loop: hashing, unpacking, packing. Everything else stays in the loop. */
+/* One thread for what would hold up the loop: hashing, unpacking, packing. Everything else stays in
+ * the loop. */
 #ifndef SLIPWAY_WORK_H
 #define SLIPWAY_WORK_H
 
@@ -18,7 +19,8 @@ struct work {
 
 int worker_new(struct event_base *base, struct worker **out, struct error *err);
 void worker_submit(struct worker *k, struct work *w);
-/* Tells what runs to stop, and waits for it; what is queued is dropped without done. NULL is fine. */
+/* Tells what runs to stop, and waits for it; what is queued is dropped without done. NULL is fine.
+ */
 void worker_free(struct worker *k);
 
 #endif

@@ -1,6 +1,9 @@
 #include "base/arena.h"
 
-#define BLOCK ((size_t)64 << 10)
+/* The first block is small, as many arenas are (a thousand links have one each); each further one
+ * is twice as large. */
+#define BLOCK_FIRST ((size_t)1 << 10)
+#define BLOCK_MAX   ((size_t)64 << 10)
 
 struct arena_block {
         struct arena_block *next;
@@ -8,15 +11,25 @@ struct arena_block {
         max_align_t data[];
 };
 
+static size_t arena_next(const struct arena *a)
+{
+        if (!a->head)
+                return BLOCK_FIRST;
+        return a->head->size < BLOCK_MAX / 2 ? a->head->size * 2 : BLOCK_MAX;
+}
+
 void *arena_alloc(struct arena *a, size_t n)
 {
         n = (n + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
         struct arena_block *b = a->head;
         if (!b || b->size - b->used < n) {
-                size_t size = n > BLOCK ? n : BLOCK;
+                /* a big one does not end the block that still has room */
+                size_t next = arena_next(a);
+                bool alone = a->head && n > next / 4;
+                size_t size = alone || n > next ? n : next;
                 b = xcalloc(1, sizeof(*b) + size);
                 b->size = size;
-                if (n > BLOCK / 4 && a->head) { /* a big one does not end the block that still has room */
+                if (alone) {
                         b->next = a->head->next;
                         a->head->next = b;
                 } else {
@@ -57,6 +70,7 @@ void arena_release(struct arena *a)
         while (a->head) {
                 struct arena_block *b = a->head;
                 a->head = b->next;
+                wipe(b->data, b->used);
                 free(b);
         }
 }

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include "base/base.h"
 
 static _Noreturn void no_memory(void)
@@ -43,21 +45,34 @@ char *xstrndup(const char *s, size_t n)
         return p;
 }
 
-char *xasprintf(const char *fmt, ...)
+char *xvasprintf(const char *fmt, va_list ap)
 {
         char *p;
-        va_list ap;
-        va_start(ap, fmt);
         if (vasprintf(&p, fmt, ap) < 0)
                 no_memory();
+        return p;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+        va_list ap;
+        va_start(ap, fmt);
+        char *p = xvasprintf(fmt, ap);
         va_end(ap);
         return p;
+}
+
+void free_wiped(void *p)
+{
+        if (p)
+                wipe(p, malloc_usable_size(p));
+        free(p);
 }
 
 void free_p(void *pp)
 {
         void **p = pp;
-        free(*p);
+        free_wiped(*p);
         *p = NULL;
 }
 
@@ -75,7 +90,10 @@ void fclose_p(FILE **f)
         *f = NULL;
 }
 
-bool has_prefix(const char *s, const char *prefix) { return strncmp(s, prefix, strlen(prefix)) == 0; }
+bool has_prefix(const char *s, const char *prefix)
+{
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
 
 bool has_suffix(const char *s, const char *suffix)
 {
@@ -106,7 +124,8 @@ static size_t distance(const char *a, const char *b)
                                 best = prev[j] + 1;
                         if (cur[j - 1] + 1 < best)
                                 best = cur[j - 1] + 1;
-                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && prev2[j - 2] + 1 < best)
+                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                                prev2[j - 2] + 1 < best)
                                 best = prev2[j - 2] + 1;
                         cur[j] = best;
                 }

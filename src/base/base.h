@@ -1,4 +1,5 @@
-/* What every file includes first: standard headers, memory that cannot fail, cleanup attributes, the ban list. */
+/* What every file includes first: standard headers, memory that cannot fail, cleanup attributes,
+ * the ban list. */
 #ifndef SLIPWAY_BASE_H
 #define SLIPWAY_BASE_H
 
@@ -23,11 +24,11 @@
 #define CLEANUP(fn)       __attribute__((cleanup(fn)))
 
 /* Hands a pointer over: the local forgets it, so its cleanup does nothing. */
-#define TAKE(p)                     \
-        ({                          \
+#define TAKE(p) \
+        ({ \
                 typeof(p) _t = (p); \
-                (p) = NULL;         \
-                _t;                 \
+                (p) = NULL; \
+                _t; \
         })
 
 /* No memory is an abort: these never return NULL. */
@@ -37,6 +38,11 @@ void *xrealloc(void *p, size_t n);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) PRINTF(1, 2);
+char *xvasprintf(const char *fmt, va_list ap);
+
+/* Nobody remembers which text held a key, so all of it is overwritten when it is given back: texts,
+ * buffers (also when they grow), arenas, JSON. */
+void free_wiped(void *p);
 
 void free_p(void *pp);   /* char *s CLEANUP(free_p) = NULL; */
 void close_p(int *fd);   /* int fd CLEANUP(close_p) = -1; */
@@ -49,7 +55,8 @@ bool has_suffix(const char *s, const char *suffix);
 /* Overwrites memory that held a secret; the compiler may not drop it. */
 void wipe(void *p, size_t n);
 
-/* The nearest of `n` names to `word` by edit distance, or NULL when none is near: for "did you mean". */
+/* The nearest of `n` names to `word` by edit distance, or NULL when none is near: for "did you
+ * mean". */
 const char *nearest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -8,7 +8,8 @@ const char *embed_text(struct embed *e, const struct embed_file *f)
         if (!e->text) {
                 uLongf size = e->size;
                 e->text = xmalloc(e->size);
-                if (uncompress((Bytef *)e->text, &size, e->packed, e->packed_size) != Z_OK || size != e->size)
+                if (uncompress((Bytef *)e->text, &size, e->packed, e->packed_size) != Z_OK ||
+                        size != e->size)
                         abort();
         }
         return e->text + f->at;

@@ -7,37 +7,73 @@
 
 #include "base/file.h"
 
-char *path_join(const char *a, const char *b) { return xasprintf("%s%s%s", a, !*a || has_suffix(a, "/") ? "" : "/", b); }
+char *path_join(const char *a, const char *b)
+{
+        return xasprintf("%s%s%s", a, !*a || has_suffix(a, "/") ? "" : "/", b);
+}
 
-int file_read(const char *path, size_t max, struct str *out, struct error *err)
+/* The descriptor that is read is the one that is asked: nobody can put another file there in
+ * between. */
+static int file_secret_check(const char *path, const struct stat *st, struct error *err)
+{
+        if (!S_ISREG(st->st_mode) || !(st->st_mode & (S_IRWXG | S_IRWXO)))
+                return 0;
+        error_set(err, EACCES, EXIT_CONFIG, "others may read %s (its mode is %04o)", path,
+                st->st_mode & 07777);
+        return error_hint(err, "restrict it to its owner: chmod 600 %s", path);
+}
+
+static int file_read_as(
+        const char *path, bool secret, size_t max, struct str *out, struct error *err)
 {
         bool in = streq(path, "-");
-        int fd CLEANUP(close_p) = in ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int fd CLEANUP(close_p) =
+                in ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
         if (S_ISDIR(st.st_mode))
-                return error_set(err, EISDIR, EXIT_INTERNAL, "cannot read %s: it is a directory", path);
+                return error_set(
+                        err, EISDIR, EXIT_INTERNAL, "cannot read %s: it is a directory", path);
         if (!in && !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
-                return error_set(err, EINVAL, EXIT_INTERNAL, "cannot read %s: it is not a regular file", path);
+                return error_set(err, EINVAL, EXIT_INTERNAL,
+                        "cannot read %s: it is not a regular file", path);
+        if (secret && file_secret_check(path, &st, err) < 0)
+                return -err->code;
         if (!in && S_ISFIFO(st.st_mode)) /* a shell's <(…): wait for its writer */
                 fcntl(fd, F_SETFL, 0);
         if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max)
-                return error_set(err, EFBIG, EXIT_INTERNAL, "cannot read %s: %jd bytes, the maximum is %zu MiB", path, (intmax_t)st.st_size, max >> 20);
+                return error_set(err, EFBIG, EXIT_INTERNAL,
+                        "cannot read %s: %jd bytes, the maximum is %zu MiB", path,
+                        (intmax_t)st.st_size, max >> 20);
         for (;;) {
                 str_reserve(out, 64 << 10);
                 ssize_t n = read(fd, out->data + out->len, 64 << 10);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path, strerror(errno));
+                        return error_set(err, errno, EXIT_INTERNAL, "cannot read %s: %s", path,
+                                strerror(errno));
                 if (n == 0)
                         return 0;
                 out->len += (size_t)n;
                 out->data[out->len] = 0;
                 if (out->len > max)
-                        return error_set(err, EFBIG, EXIT_INTERNAL, "cannot read %s: more than the maximum of %zu MiB", path, max >> 20);
+                        return error_set(err, EFBIG, EXIT_INTERNAL,
+                                "cannot read %s: more than the maximum of %zu MiB", path,
+                                max >> 20);
         }
+}
+
+int file_read(const char *path, size_t max, struct str *out, struct error *err)
+{
+        return file_read_as(path, false, max, out, err);
+}
+
+int file_read_secret(const char *path, size_t max, struct str *out, struct error *err)
+{
+        return file_read_as(path, true, max, out, err);
 }
 
 /* The same bytes and mode are there already. */
@@ -45,27 +81,30 @@ static bool unchanged(const char *path, const void *data, size_t n, mode_t mode)
 {
         int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         struct stat st;
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != n || (st.st_mode & 07777) != mode)
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != n ||
+                (st.st_mode & 07777) != mode)
                 return false;
         char buf[16 << 10];
         for (size_t off = 0; off < n;) {
                 ssize_t r = read(fd, buf, sizeof(buf));
-                if (r <= 0 || off + (size_t)r > n || memcmp(buf, (const char *)data + off, (size_t)r))
+                if (r <= 0 || off + (size_t)r > n ||
+                        memcmp(buf, (const char *)data + off, (size_t)r))
                         return false;
                 off += (size_t)r;
         }
         return true;
 }
 
-static int write_all(int fd, const char *data, size_t n)
+int write_all(int fd, const void *data, size_t n)
 {
+        const char *p = data;
         while (n) {
-                ssize_t w = write(fd, data, n);
+                ssize_t w = write(fd, p, n);
                 if (w < 0 && errno == EINTR)
                         continue;
                 if (w < 0)
                         return -errno;
-                data += w;
+                p += w;
                 n -= (size_t)w;
         }
         return 0;
@@ -82,17 +121,21 @@ static int sync_parent(const char *path)
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-int file_write(const char *path, const void *data, size_t n, mode_t mode, unsigned flags, bool *changed, struct error *err)
+int file_write(const char *path, const void *data, size_t n, mode_t mode, unsigned flags,
+        bool *changed, struct error *err)
 {
         if (changed)
                 *changed = false;
         if (unchanged(path, data, n, mode))
                 return 0;
         char *tmp CLEANUP(free_p) = xasprintf("%s.tmp.%d", path, (int)getpid());
-        int fd CLEANUP(close_p) = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        int fd CLEANUP(close_p) =
+                open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot write %s: %s", path, strerror(errno));
-        int r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, n); /* the umask does not decide */
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot write %s: %s", path, strerror(errno));
+        int r = fchmod(fd, mode) < 0 ? -errno
+                                     : write_all(fd, data, n); /* the umask does not decide */
         if (r == 0 && flags & FILE_SYNC && fsync(fd) < 0)
                 r = -errno;
         if (close(fd) < 0 && r == 0)
@@ -119,16 +162,22 @@ int dir_make(const char *path, mode_t mode, struct error *err)
                         continue;
                 *p = 0;
                 if (mkdir(copy, 0755) < 0 && errno != EEXIST)
-                        return error_set(err, errno, EXIT_INTERNAL, "cannot make the directory %s: %s", copy, strerror(errno));
+                        return error_set(err, errno, EXIT_INTERNAL,
+                                "cannot make the directory %s: %s", copy, strerror(errno));
                 *p = '/';
         }
         if (mkdir(path, mode) == 0)
-                return chmod(path, mode) < 0 ? error_set(err, errno, EXIT_INTERNAL, "cannot make the directory %s: %s", path, strerror(errno)) : 0;
+                return chmod(path, mode) < 0
+                               ? error_set(err, errno, EXIT_INTERNAL,
+                                         "cannot make the directory %s: %s", path, strerror(errno))
+                               : 0;
         struct stat st;
         if (errno != EEXIST)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot make the directory %s: %s", path, strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot make the directory %s: %s",
+                        path, strerror(errno));
         if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-                return error_set(err, ENOTDIR, EXIT_INTERNAL, "cannot make the directory %s: a file of that name is in the way", path);
+                return error_set(err, ENOTDIR, EXIT_INTERNAL,
+                        "cannot make the directory %s: a file of that name is in the way", path);
         return 0;
 }
 
@@ -155,7 +204,8 @@ static int remove_at(int at, const char *name)
 int dir_remove(const char *path, struct error *err)
 {
         int r = remove_at(AT_FDCWD, path);
-        return r < 0 ? error_set(err, -r, EXIT_INTERNAL, "cannot remove %s: %s", path, strerror(-r)) : 0;
+        return r < 0 ? error_set(err, -r, EXIT_INTERNAL, "cannot remove %s: %s", path, strerror(-r))
+                     : 0;
 }
 
 /* Who holds the lock, for the next one to read. */
@@ -167,7 +217,8 @@ static void write_holder(int fd, const char *what)
         struct tm tm;
         gethostname(host, sizeof(host) - 1);
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &tm));
-        char *text CLEANUP(free_p) = xasprintf("%s, process %d of %s on %s, since %s\n", what, (int)getpid(), pw ? pw->pw_name : "an unnamed user", host, when);
+        char *text CLEANUP(free_p) = xasprintf("%s, process %d of %s on %s, since %s\n", what,
+                (int)getpid(), pw ? pw->pw_name : "an unnamed user", host, when);
         if (ftruncate(fd, 0) == 0)
                 (void)!pwrite(fd, text, strlen(text), 0);
 }
@@ -176,13 +227,15 @@ int lock_take(const char *path, const char *what, int *out, struct error *err)
 {
         int fd CLEANUP(close_p) = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
-                return error_set(err, errno, EXIT_STATE, "cannot open the lock %s: %s", path, strerror(errno));
+                return error_set(err, errno, EXIT_STATE, "cannot open the lock %s: %s", path,
+                        strerror(errno));
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 int code = errno;
                 char holder[256] = "";
                 ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
                 holder[n > 0 ? strcspn(holder, "\n") : 0] = 0;
-                error_set(err, code, EXIT_STATE, "%s is locked by %s", path, *holder ? holder : "another run");
+                error_set(err, code, EXIT_STATE, "%s is locked by %s", path,
+                        *holder ? holder : "another run");
                 return error_hint(err, "wait for that run to end; the lock goes with its process");
         }
         write_holder(fd, what);

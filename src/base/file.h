@@ -1,4 +1,5 @@
-/* Files: whole reads with a maximum, atomic writes, directories, locks. Errors name the path and the cause. */
+/* Files: whole reads with a maximum, atomic writes, directories, locks. Errors name the path and
+ * the cause. */
 #ifndef SLIPWAY_FILE_H
 #define SLIPWAY_FILE_H
 
@@ -7,24 +8,35 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Reads a regular file of at most `max` bytes; "-" is standard input. Refuses directories, devices and larger files with a sentence. */
+/* Reads a regular file of at most `max` bytes; "-" is standard input. Refuses directories, devices
+ * and larger files with a sentence. */
 int file_read(const char *path, size_t max, struct str *out, struct error *err);
+/* The same for a password or a key that a person put there: refused when its mode lets others than
+ * its owner at it. */
+int file_read_secret(const char *path, size_t max, struct str *out, struct error *err);
 
 enum file_write_flags {
         FILE_SYNC = 1, /* fsync the file and its directory: for what cannot be made again */
 };
 
-/* Writes a temporary file beside `path`, then renames it over: a reader sees the old bytes or the new, never half.
- * The same bytes and mode already there are left alone; `*changed` (may be NULL) says which. On failure nothing is left behind. */
-int file_write(const char *path, const void *data, size_t n, mode_t mode, unsigned flags, bool *changed, struct error *err);
+/* Writes a temporary file beside `path`, then renames it over: a reader sees the old bytes or the
+ * new, never half. The same bytes and mode already there are left alone; `*changed` (may be NULL)
+ * says which. On failure nothing is left behind. */
+int file_write(const char *path, const void *data, size_t n, mode_t mode, unsigned flags,
+        bool *changed, struct error *err);
 
-/* mkdir -p; the last directory gets `mode`, parents 0755. An existing directory is left as it is. */
+/* All of it, whatever interrupts; 0 or a negative errno. */
+int write_all(int fd, const void *data, size_t n);
+
+/* mkdir -p; the last directory gets `mode`, parents 0755. An existing directory is left as it is.
+ */
 int dir_make(const char *path, mode_t mode, struct error *err);
 /* rm -r, without following links out of the tree. A path that is not there is no error. */
 int dir_remove(const char *path, struct error *err);
 
-/* An exclusive lock held by this process until the descriptor is closed, with who holds it written inside.
- * Held by another: EXIT_STATE, and the sentence names the holder (pid, user, host, since, what). */
+/* An exclusive lock held by this process until the descriptor is closed, with who holds it written
+ * inside. Held by another: EXIT_STATE, and the sentence names the holder (pid, user, host, since,
+ * what). */
 int lock_take(const char *path, const char *what, int *fd, struct error *err);
 
 char *path_join(const char *a, const char *b); /* malloc'd a/b */

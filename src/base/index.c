@@ -25,7 +25,7 @@ static uint64_t hash_of(const char *key)
 }
 
 /* The slot that holds the key, or the free one where it belongs. */
-static struct index_slot *find(const struct index *x, const char *key, uint64_t hash)
+static struct index_slot *index_find(const struct index *x, const char *key, uint64_t hash)
 {
         for (size_t i = hash & (x->cap - 1);; i = (i + 1) & (x->cap - 1)) {
                 struct index_slot *s = &x->slots[i];
@@ -40,19 +40,22 @@ static void grow(struct index *x)
         bigger.slots = xcalloc(bigger.cap, sizeof(*bigger.slots));
         for (size_t i = 0; i < x->cap; i++)
                 if (x->slots[i].key)
-                        *find(&bigger, x->slots[i].key, x->slots[i].hash) = x->slots[i];
+                        *index_find(&bigger, x->slots[i].key, x->slots[i].hash) = x->slots[i];
         free(x->slots);
         *x = bigger;
 }
 
-void *index_get(const struct index *x, const char *key) { return x->used ? find(x, key, hash_of(key))->value : NULL; }
+void *index_get(const struct index *x, const char *key)
+{
+        return x->used ? index_find(x, key, hash_of(key))->value : NULL;
+}
 
 void *index_put(struct index *x, const char *key, void *value)
 {
         if (x->used * 2 >= x->cap)
                 grow(x);
         uint64_t hash = hash_of(key);
-        struct index_slot *s = find(x, key, hash);
+        struct index_slot *s = index_find(x, key, hash);
         if (s->key)
                 return s->value;
         *s = (struct index_slot){ key, value, hash };

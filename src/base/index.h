@@ -1,5 +1,5 @@
-/* A hash index of strings, for what would else be a search of a list for each of its entries. Keys are borrowed.
- * Starts zeroed: struct index x CLEANUP(index_release) = { 0 }; */
+/* A hash index of strings, for what would else be a search of a list for each of its entries. Keys
+ * are borrowed. Starts zeroed: struct index x CLEANUP(index_release) = { 0 }; */
 #ifndef SLIPWAY_INDEX_H
 #define SLIPWAY_INDEX_H
 

@@ -82,7 +82,10 @@ const char *cidr_format(const struct cidr *c, char buf[IP_TEXT + 4])
         return buf;
 }
 
-bool ip_equal(const struct ip *a, const struct ip *b) { return a->family == b->family && memcmp(a->b, b->b, ip_bits(a) / 8) == 0; }
+bool ip_equal(const struct ip *a, const struct ip *b)
+{
+        return a->family == b->family && memcmp(a->b, b->b, ip_bits(a) / 8) == 0;
+}
 
 bool cidr_contains(const struct cidr *c, const struct ip *ip)
 {
@@ -93,7 +96,10 @@ bool cidr_contains(const struct cidr *c, const struct ip *ip)
         return ip_equal(&masked, &c->ip);
 }
 
-bool cidr_overlaps(const struct cidr *a, const struct cidr *b) { return a->bits <= b->bits ? cidr_contains(a, &b->ip) : cidr_contains(b, &a->ip); }
+bool cidr_overlaps(const struct cidr *a, const struct cidr *b)
+{
+        return a->bits <= b->bits ? cidr_contains(a, &b->ip) : cidr_contains(b, &a->ip);
+}
 
 unsigned cidr_host_bits(const struct cidr *c) { return ip_bits(&c->ip) - c->bits; }
 

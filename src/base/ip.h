@@ -17,7 +17,8 @@ struct cidr {
 };
 
 bool ip_parse(const char *s, struct ip *out);
-/* `host_bits` (may be NULL) is set when the address had bits outside the prefix (10.0.0.1/16): cleared here, callers may complain. */
+/* `host_bits` (may be NULL) is set when the address had bits outside the prefix (10.0.0.1/16):
+ * cleared here, callers may complain. */
 bool cidr_parse(const char *s, struct cidr *out, bool *host_bits);
 const char *ip_format(const struct ip *ip, char buf[IP_TEXT]); /* canonical text (RFC 5952) */
 const char *cidr_format(const struct cidr *c, char buf[IP_TEXT + 4]);

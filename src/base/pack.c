@@ -1,5 +1,5 @@
-/* Build tool: packs files into one C file, so that the program carries them (base/embed.h). Usage: pack OUT.c NAME FILE…
- * NAME is the struct embed that stands for them. */
+/* Build tool: packs files into one C file, so that the program carries them (base/embed.h). Usage:
+ * pack OUT.c NAME FILE… NAME is the struct embed that stands for them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static unsigned char *text;
 static size_t len;
 
 /* Appends a file and the NUL that ends it. */
-static int append(const char *path)
+static int pack_append(const char *path)
 {
         FILE *in = fopen(path, "rb");
         size_t n = 1;
@@ -52,14 +52,17 @@ int main(int argc, char **argv)
         for (int i = 3; i < argc; i++) {
                 const char *slash = strrchr(argv[i], '/');
                 size_t at = len;
-                if (append(argv[i]) < 0)
+                if (pack_append(argv[i]) < 0)
                         return 1;
-                fprintf(out, "{ \"%s\", %zu, %zu },\n", slash ? slash + 1 : argv[i], at, len - at - 1);
+                fprintf(out, "{ \"%s\", %zu, %zu },\n", slash ? slash + 1 : argv[i], at,
+                        len - at - 1);
         }
         fputs("};\n\n", out);
         if (write_packed(out) < 0)
                 return 1;
-        fprintf(out, "extern struct embed %s;\nstruct embed %s = { packed, sizeof(packed), %zu, files, %d, NULL };\n", argv[2], argv[2], len, argc - 3);
+        fprintf(out,
+                "extern struct embed %s;\nstruct embed %s = { packed, sizeof(packed), %zu, files, %d, NULL };\n",
+                argv[2], argv[2], len, argc - 3);
         free(text);
         return fclose(out) ? 1 : 0;
 }

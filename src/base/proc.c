@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/core.h"
 #include "base/proc.h"
 
 struct proc {
@@ -13,25 +15,34 @@ struct proc {
         struct proc_spec spec;
         int in;
         struct event *write_event, *read_event[2], *exit_event;
-        int pidfd;
         struct str queue; /* bytes for its input from `sent` on */
         size_t sent;
         bool end_input, exited;
         int status;
 };
 
+#define REAP_MS 20
+
+/* -1: kernels before 5.3 have none, and filters of containers may forbid it (EPERM). */
 static int pidfd_of(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
 /* Between fork and exec only what is safe there. A failure to exec is told through `report`. */
-static _Noreturn void child_main(const struct proc_spec *spec, char **env, int in, int out, int errors, int report)
+static _Noreturn void child_main(
+        const struct proc_spec *spec, char **env, int in, int out, int errors, int report)
 {
         setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a run that is killed leaves no build or download behind */
+        prctl(PR_SET_PDEATHSIG,
+                SIGTERM); /* a run that is killed leaves no build or download behind */
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
-        if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0 || (spec->dir && chdir(spec->dir) < 0))
+        core_as_before();
+        if (spec->file_max)
+                setrlimit(RLIMIT_FSIZE, &(struct rlimit){ .rlim_cur = (rlim_t)spec->file_max,
+                                                .rlim_max = (rlim_t)spec->file_max });
+        if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0 ||
+                (spec->dir && chdir(spec->dir) < 0))
                 goto failed;
         execvpe(spec->argv[0], (char *const *)spec->argv, env);
 failed:;
@@ -69,12 +80,15 @@ static void close_pair(int fd[2])
 }
 
 /* Starts the child; on success in[1], out[0] and errors[0] are ours. */
-static int spawn(const struct proc_spec *spec, int in[2], int out[2], int errors[2], pid_t *pid, struct error *err)
+static int spawn(const struct proc_spec *spec, int in[2], int out[2], int errors[2], pid_t *pid,
+        struct error *err)
 {
         int report[2] = { -1, -1 };
-        if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0) {
+        if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0 ||
+                pipe2(report, O_CLOEXEC) < 0) {
                 close_pair(report);
-                return error_set(err, errno, EXIT_INTERNAL, "cannot start %s: %s", spec->argv[0], strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot start %s: %s", spec->argv[0],
+                        strerror(errno));
         }
         char **env CLEANUP(free_p) = make_env(spec->env);
         *pid = fork();
@@ -91,7 +105,9 @@ static int spawn(const struct proc_spec *spec, int in[2], int out[2], int errors
         if (!code)
                 return 0;
         error_set(err, code, EXIT_INTERNAL, "cannot start %s: %s", spec->argv[0], strerror(code));
-        return code == ENOENT ? error_hint(err, "install the program that provides %s", spec->argv[0]) : -code;
+        return code == ENOENT
+                       ? error_hint(err, "install the program that provides %s", spec->argv[0])
+                       : -code;
 }
 
 static void drop_event(struct event **e)
@@ -99,7 +115,8 @@ static void drop_event(struct event **e)
         if (*e) {
                 int fd = event_get_fd(*e);
                 event_free(*e);
-                close(fd);
+                if (fd >= 0)
+                        close(fd);
         }
         *e = NULL;
 }
@@ -130,9 +147,21 @@ static void on_readable(int fd, short what, void *arg)
                 maybe_exited(p);
                 return;
         }
-        void (*deliver)(struct proc *, const char *, size_t, void *) = which ? p->spec.on_err : p->spec.on_out;
+        void (*deliver)(struct proc *, const char *, size_t, void *) =
+                which ? p->spec.on_err : p->spec.on_out;
         if (deliver)
                 deliver(p, buf, (size_t)n, p->spec.arg);
+}
+
+void proc_errors(struct proc *p)
+{
+        char buf[16 << 10];
+        ssize_t n = 0;
+        while (p->read_event[1] &&
+                ((n = read(event_get_fd(p->read_event[1]), buf, sizeof(buf))) > 0 ||
+                        (n < 0 && errno == EINTR)))
+                if (n > 0 && p->spec.on_err)
+                        p->spec.on_err(p, buf, (size_t)n, p->spec.arg);
 }
 
 static void on_writable(int fd, short what, void *arg)
@@ -172,7 +201,8 @@ static void on_gone(int fd, short what, void *arg)
         maybe_exited(p);
 }
 
-int proc_start(struct event_base *base, const struct proc_spec *spec, struct proc **out, struct error *err)
+int proc_start(
+        struct event_base *base, const struct proc_spec *spec, struct proc **out, struct error *err)
 {
         int in[2] = { -1, -1 }, output[2] = { -1, -1 }, errors[2] = { -1, -1 };
         pid_t pid = -1;
@@ -190,10 +220,14 @@ int proc_start(struct event_base *base, const struct proc_spec *spec, struct pro
         p->write_event = event_new(base, in[1], EV_WRITE | EV_PERSIST, on_writable, p);
         p->read_event[0] = event_new(base, output[0], EV_READ | EV_PERSIST, on_readable, p);
         p->read_event[1] = event_new(base, errors[0], EV_READ | EV_PERSIST, on_readable, p);
-        p->exit_event = event_new(base, pidfd_of(pid), EV_READ | EV_PERSIST, on_gone, p);
+        int pidfd = pidfd_of(pid);
+        p->exit_event =
+                event_new(base, pidfd, pidfd < 0 ? EV_PERSIST : EV_READ | EV_PERSIST, on_gone, p);
         event_add(p->read_event[0], NULL);
         event_add(p->read_event[1], NULL);
-        event_add(p->exit_event, NULL);
+        event_add(p->exit_event, pidfd < 0
+                                         ? &(struct timeval){ .tv_usec = REAP_MS * 1000 }
+                                         : NULL); /* without one it is asked for again and again */
         *out = p;
         return 0;
 }
@@ -250,7 +284,7 @@ struct capture {
         struct event_base *base;
 };
 
-static void keep(struct str *s, size_t max, const char *data, size_t n)
+static void proc_keep(struct str *s, size_t max, const char *data, size_t n)
 {
         if (s && s->len < max)
                 str_addn(s, data, n < max - s->len ? n : max - s->len);
@@ -259,13 +293,13 @@ static void keep(struct str *s, size_t max, const char *data, size_t n)
 static void capture_out(struct proc *p, const char *data, size_t n, void *arg)
 {
         struct capture *c = arg;
-        keep(c->out, c->max, data, n);
+        proc_keep(c->out, c->max, data, n);
 }
 
 static void capture_err(struct proc *p, const char *data, size_t n, void *arg)
 {
         struct capture *c = arg;
-        keep(c->errors, c->max, data, n);
+        proc_keep(c->errors, c->max, data, n);
 }
 
 static void capture_exit(struct proc *p, int status, void *arg)
@@ -275,13 +309,19 @@ static void capture_exit(struct proc *p, int status, void *arg)
         event_base_loopbreak(c->base);
 }
 
-int proc_run(const char *const *argv, const void *input, size_t n, size_t max, struct str *out, struct str *errors, int *status, struct error *err)
+int proc_run(const char *const *argv, const void *input, size_t n, size_t max, struct str *out,
+        struct str *errors, int *status, struct error *err)
 {
         struct event_base *base = event_base_new();
         if (!base)
-                return error_set(err, ENOMEM, EXIT_INTERNAL, "cannot start %s: no event loop", argv[0]);
+                return error_set(
+                        err, ENOMEM, EXIT_INTERNAL, "cannot start %s: no event loop", argv[0]);
         struct capture c = { out, errors, max, status, base };
-        struct proc_spec spec = { .argv = argv, .on_out = capture_out, .on_err = capture_err, .on_exit = capture_exit, .arg = &c };
+        struct proc_spec spec = { .argv = argv,
+                .on_out = capture_out,
+                .on_err = capture_err,
+                .on_exit = capture_exit,
+                .arg = &c };
         struct proc *p;
         int r = proc_start(base, &spec, &p, err);
         if (r == 0) {
@@ -294,18 +334,6 @@ int proc_run(const char *const *argv, const void *input, size_t n, size_t max, s
         return r;
 }
 
-/* The last line that says something. */
-static char *last_line(const struct str *s)
-{
-        const char *text = str_text(s), *end = text + s->len;
-        while (end > text && (end[-1] == '\n' || end[-1] == ' ' || end[-1] == '\r'))
-                end--;
-        const char *begin = end;
-        while (begin > text && begin[-1] != '\n')
-                begin--;
-        return xstrndup(begin, (size_t)(end - begin));
-}
-
 int proc_must(const char *const *argv, struct str *out, struct error *err)
 {
         struct str errors CLEANUP(str_release) = { 0 };
@@ -313,6 +341,7 @@ int proc_must(const char *const *argv, struct str *out, struct error *err)
         int r = proc_run(argv, NULL, 0, 64 << 20, out, &errors, &status, err);
         if (r < 0 || status == 0)
                 return r;
-        char *line CLEANUP(free_p) = last_line(&errors);
-        return error_set(err, EIO, EXIT_INTERNAL, "%s failed with status %d%s%s", argv[0], status, *line ? ": " : "", line);
+        char *line CLEANUP(free_p) = str_last_line(&errors);
+        return error_set(err, EIO, EXIT_INTERNAL, "%s failed with status %d%s%s", argv[0], status,
+                *line ? ": " : "", line);
 }

@@ -26,12 +26,14 @@ static void add_char(struct str *s, const char *v, size_t len, uint32_t u)
                 str_addn(s, v, len);
 }
 
-static bool is_control(uint32_t u) { return u < 0x20 || u == 0x7f; }
+static bool quote_is_control(uint32_t u) { return u < 0x20 || u == 0x7f; }
 
-/* Characters that a reader of YAML, JSON or TOML may refuse, drop or take for a line end when they stand there as they are. */
+/* Characters that a reader of YAML, JSON or TOML may refuse, drop or take for a line end when they
+ * stand there as they are. */
 static bool is_special(uint32_t u)
 {
-        return is_control(u) || (u >= 0x80 && u < 0xa0) || u == 0x2028 || u == 0x2029 || u == 0xfeff || u == 0xfffe || u == 0xffff;
+        return quote_is_control(u) || (u >= 0x80 && u < 0xa0) || u == 0x2028 || u == 0x2029 ||
+               u == 0xfeff || u == 0xfffe || u == 0xffff;
 }
 
 /* The escapes here mean the same in JSON, in YAML's double quotes and in TOML's basic strings. */
@@ -61,14 +63,16 @@ void quote_toml(struct str *s, const char *v) { quote_escaped(s, v); }
 /* Words that some YAML reader takes for a boolean, a null or a number. */
 static bool yaml_means_something(const char *v)
 {
-        static const char *const words[] = { "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity" };
+        static const char *const words[] = { "y", "n", "yes", "no", "on", "off", "true", "false",
+                "null", "nan", "inf", "infinity" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (!strcasecmp(v, words[i]))
                         return true;
         return false;
 }
 
-/* Starts with a letter, a slash or a long flag, and nothing in it can end a plain scalar: no number, date, anchor or comment looks like that. */
+/* Starts with a letter, a slash or a long flag, and nothing in it can end a plain scalar: no
+ * number, date, anchor or comment looks like that. */
 static bool yaml_plain(const char *v)
 {
         const char *first = has_prefix(v, "--") ? v + 2 : v;
@@ -77,7 +81,8 @@ static bool yaml_plain(const char *v)
                 if (*v != '/')
                         return false;
         }
-        return strspn(v, LOWER UPPER DIGIT "_./=@+:-") == n && v[n - 1] != ':' && !yaml_means_something(v);
+        return strspn(v, LOWER UPPER DIGIT "_./=@+:-") == n && v[n - 1] != ':' &&
+               !yaml_means_something(v);
 }
 
 void quote_yaml(struct str *s, const char *v)
@@ -103,7 +108,7 @@ void quote_unit(struct str *s, const char *v)
                         str_addf(s, "\\%c", (char)u);
                 else if (u == '%' || u == '$')
                         str_addf(s, "%c%c", (char)u, (char)u);
-                else if (is_control(u))
+                else if (quote_is_control(u))
                         str_addf(s, "\\x%02x", u);
                 else
                         add_char(s, v, len, u);
@@ -118,7 +123,7 @@ void quote_path(struct str *s, const char *v)
                 if (u == '%')
                         str_add(s, "%%");
                 else
-                        add_char(s, is_control(u) || u == '\\' ? "_" : v, len, u);
+                        add_char(s, quote_is_control(u) || u == '\\' ? "_" : v, len, u);
         }
 }
 
@@ -137,8 +142,9 @@ void quote_word(struct str *s, const char *v)
         str_addc(s, '"');
 }
 
-/* systemd drops a variable that holds a control character other than tab and newline, and a newline would be one line too many for simpler readers. */
-static bool env_control(uint32_t u) { return is_control(u) && u != '\t'; }
+/* systemd drops a variable that holds a control character other than tab and newline, and a newline
+ * would be one line too many for simpler readers. */
+static bool env_control(uint32_t u) { return quote_is_control(u) && u != '\t'; }
 
 void quote_env(struct str *s, const char *v)
 {
@@ -178,7 +184,7 @@ void quote_conf(struct str *s, const char *v)
         str_addc(s, '"');
         for (size_t len; *v; v += len) {
                 uint32_t u = next_char(v, &len);
-                bool bad = is_control(u) || (u < 0x80 && strchr("\"\\$#!~{}", (int)u));
+                bool bad = quote_is_control(u) || (u < 0x80 && strchr("\"\\$#!~{}", (int)u));
                 add_char(s, bad ? "_" : v, len, u);
         }
         str_addc(s, '"');
@@ -188,6 +194,6 @@ void quote_line(struct str *s, const char *v)
 {
         for (size_t len; *v; v += len) {
                 uint32_t u = next_char(v, &len);
-                add_char(s, is_control(u) ? " " : u == '\\' ? "_" : v, len, u);
+                add_char(s, quote_is_control(u) ? " " : u == '\\' ? "_" : v, len, u);
         }
 }

@@ -1,5 +1,7 @@
-/* Our own, because the agent is linked with musl and the packaged static libraries do not serve there: nettle's is built for glibc (it wants
- * __fprintf_chk) and libmd's reads a tenth of what the processor's own instructions do. Tested with the NIST vectors, both ways. */
+/* Our own, because the agent is linked with musl and the packaged static libraries do not serve
+ * there: nettle's is built for glibc (it wants
+ * __fprintf_chk) and libmd's reads a tenth of what the processor's own instructions do. Tested with
+ * the NIST vectors, both ways. */
 #include "base/sha256.h"
 
 #if defined(__x86_64__)
@@ -75,28 +77,35 @@ static const uint32_t K[64] __attribute__((aligned(16))) = {
 };
 
 static inline uint32_t ror(uint32_t v, int n) { return v >> n | v << (32 - n); }
-static inline uint32_t be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+static inline uint32_t be32(const uint8_t *p)
+{
+        return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 
 /* One round; the caller turns the names instead of moving the values. */
-#define ROUND(a, b, c, d, e, f, g, h, i)                                                                                   \
-        do {                                                                                                               \
-                uint32_t t = (h) + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((g) ^ ((e) & ((f) ^ (g)))) + K[i] + w[(i)&15]; \
-                (d) += t;                                                                                                  \
-                (h) = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + (((a) & (b)) | ((c) & ((a) | (b))));                     \
+#define ROUND(a, b, c, d, e, f, g, h, i) \
+        do { \
+                uint32_t t = (h) + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + \
+                             ((g) ^ ((e) & ((f) ^ (g)))) + K[i] + w[(i)&15]; \
+                (d) += t; \
+                (h) = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + \
+                      (((a) & (b)) | ((c) & ((a) | (b)))); \
         } while (0)
 
 static void schedule(uint32_t w[16])
 {
         for (int i = 0; i < 16; i++) {
                 uint32_t x = w[(i + 1) & 15], y = w[(i + 14) & 15];
-                w[i] += (ror(x, 7) ^ ror(x, 18) ^ x >> 3) + w[(i + 9) & 15] + (ror(y, 17) ^ ror(y, 19) ^ y >> 10);
+                w[i] += (ror(x, 7) ^ ror(x, 18) ^ x >> 3) + w[(i + 9) & 15] +
+                        (ror(y, 17) ^ ror(y, 19) ^ y >> 10);
         }
 }
 
 static void blocks_plain(uint32_t h[8], const uint8_t *p, size_t n)
 {
         for (; n; n--, p += 64) {
-                uint32_t w[16], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], k = h[7];
+                uint32_t w[16], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5],
+                                g = h[6], k = h[7];
                 for (int i = 0; i < 16; i++)
                         w[i] = be32(p + 4 * i);
                 for (int i = 0; i < 64; i += 8) {
@@ -111,27 +120,35 @@ static void blocks_plain(uint32_t h[8], const uint8_t *p, size_t n)
                         ROUND(c, d, e, f, g, k, a, b, i + 6);
                         ROUND(b, c, d, e, f, g, k, a, i + 7);
                 }
-                h[0] += a, h[1] += b, h[2] += c, h[3] += d, h[4] += e, h[5] += f, h[6] += g, h[7] += k;
+                h[0] += a, h[1] += b, h[2] += c, h[3] += d, h[4] += e, h[5] += f, h[6] += g,
+                        h[7] += k;
         }
 }
 
 #if defined(__x86_64__)
-/* The processor's own instructions keep the state as (a b e f) and (c d g h), the highest lane first. */
-__attribute__((target("sha,sse4.1"))) static void blocks_ni(uint32_t h[8], const uint8_t *p, size_t n)
+/* The processor's own instructions keep the state as (a b e f) and (c d g h), the highest lane
+ * first. */
+__attribute__((target("sha,sse4.1"))) static void blocks_ni(
+        uint32_t h[8], const uint8_t *p, size_t n)
 {
         const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
-        __m128i abef = _mm_set_epi32((int)h[0], (int)h[1], (int)h[4], (int)h[5]), cdgh = _mm_set_epi32((int)h[2], (int)h[3], (int)h[6], (int)h[7]);
+        __m128i abef = _mm_set_epi32((int)h[0], (int)h[1], (int)h[4], (int)h[5]),
+                cdgh = _mm_set_epi32((int)h[2], (int)h[3], (int)h[6], (int)h[7]);
         for (; n; n--, p += 64) {
                 __m128i w[4], abef0 = abef, cdgh0 = cdgh;
                 for (int i = 0; i < 4; i++)
-                        w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
+                        w[i] = _mm_shuffle_epi8(
+                                _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
 #pragma GCC unroll 16
                 for (int i = 0; i < 16; i++) {
                         __m128i *now = &w[i & 3], last = w[(i + 3) & 3];
                         if (i >= 4)
                                 *now = _mm_sha256msg2_epu32(
-                                        _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(i + 1) & 3]), _mm_alignr_epi8(last, w[(i + 2) & 3], 4)), last);
-                        __m128i k = _mm_add_epi32(*now, _mm_load_si128((const __m128i *)(const void *)(K + 4 * i)));
+                                        _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(i + 1) & 3]),
+                                                _mm_alignr_epi8(last, w[(i + 2) & 3], 4)),
+                                        last);
+                        __m128i k = _mm_add_epi32(
+                                *now, _mm_load_si128((const __m128i *)(const void *)(K + 4 * i)));
                         cdgh = _mm_sha256rnds2_epu32(cdgh, abef, k);
                         abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(k, 0x0e));
                 }
@@ -157,7 +174,8 @@ static void blocks(uint32_t h[8], const uint8_t *p, size_t n)
 #if defined(__x86_64__)
         static int sha = -1; /* the same answer whoever asks first */
         if (sha < 0)
-                sha = has_sha() && !getenv("SLIPWAY_SHA256_PLAIN"); /* for the tests of the other way */
+                sha = has_sha() &&
+                      !getenv("SLIPWAY_SHA256_PLAIN"); /* for the tests of the other way */
         if (sha) {
                 blocks_ni(h, p, n);
                 return;
@@ -168,7 +186,8 @@ static void blocks(uint32_t h[8], const uint8_t *p, size_t n)
 
 void sha256_init(struct sha256 *s)
 {
-        *s = (struct sha256){ .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
+        *s = (struct sha256){ .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                      0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
 }
 
 void sha256_add(struct sha256 *s, const void *data, size_t n)
@@ -231,4 +250,7 @@ int sha256_fd(int fd, char out[SHA256_HEX])
         return 0;
 }
 
-bool sha256_valid(const char *text) { return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64; }
+bool sha256_valid(const char *text)
+{
+        return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}

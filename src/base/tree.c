@@ -43,7 +43,7 @@ static void builder_release(struct builder *b)
 
 static struct frame *top(struct builder *b) { return b->depth ? &b->stack[b->depth - 1] : NULL; }
 
-static void append(struct tree *parent, struct tree *t)
+static void tree_append(struct tree *parent, struct tree *t)
 {
         t->parent = parent;
         t->next = NULL;
@@ -64,7 +64,7 @@ static struct tree *find_key(const struct frame *f, const char *key)
 
 static void append_keyed(struct frame *f, struct tree *t)
 {
-        append(f->t, t);
+        tree_append(f->t, t);
         if (f->t->count == LINEAR + 1) {
                 index_clear(&f->keys);
                 for (struct tree *c = f->t->first; c; c = c->next)
@@ -76,18 +76,22 @@ static void append_keyed(struct frame *f, struct tree *t)
 
 static int too_many(struct builder *b, const struct tree *t)
 {
-        return tree_fail(b->at, b->err, t->line, t->col, "split it, or use fewer aliases", "more than %d values", TREE_MAX_NODES);
+        return tree_fail(b->at, b->err, t->line, t->col, "split it, or use fewer aliases",
+                "more than %d values", TREE_MAX_NODES);
 }
 
 static int take_key(struct builder *b, struct frame *f, struct tree *t)
 {
         if (t->kind != TREE_SCALAR || !*t->text)
-                return tree_fail(b->at, b->err, t->line, t->col, "a key is a word; quote it if it means something else to YAML", "a key is %s here",
-                        t->kind >= TREE_LIST ? "a list or a map" : "empty");
-        const struct tree *before = t->plain && streq(t->text, "<<") ? f->merged : find_key(f, t->text);
+                return tree_fail(b->at, b->err, t->line, t->col,
+                        "a key is a word; quote it if it means something else to YAML",
+                        "a key is %s here", t->kind >= TREE_LIST ? "a list or a map" : "empty");
+        const struct tree *before =
+                t->plain && streq(t->text, "<<") ? f->merged : find_key(f, t->text);
         if (before)
-                return tree_fail(
-                        b->at, b->err, t->line, t->col, "keep one of the two", "the key \"%.80s\" is here twice, first on line %u", t->text, before->key_line);
+                return tree_fail(b->at, b->err, t->line, t->col, "keep one of the two",
+                        "the key \"%.80s\" is here twice, first on line %u", t->text,
+                        before->key_line);
         f->key = t;
         return 0;
 }
@@ -103,7 +107,7 @@ static int place(struct builder *b, struct tree *t, unsigned height)
         if (height + 1 > f->height)
                 f->height = height + 1;
         if (f->t->kind == TREE_LIST) {
-                append(f->t, t);
+                tree_append(f->t, t);
                 return 0;
         }
         if (!f->key)
@@ -149,26 +153,30 @@ static struct anchor *new_anchor(struct builder *b, const yaml_char_t *name)
 
 enum tag { TAG_NONE, TAG_TEXT, TAG_TYPED };
 
-static int read_tag(struct builder *b, const yaml_event_t *e, const yaml_char_t *name, enum tag *out)
+static int read_tag(
+        struct builder *b, const yaml_event_t *e, const yaml_char_t *name, enum tag *out)
 {
-        static const char *const typed[] = { "int", "bool", "float", "null", "map", "seq", "merge" };
+        static const char *const typed[] = { "int", "bool", "float", "null", "map", "seq",
+                "merge" };
         static const char core[] = "tag:yaml.org,2002:";
         const char *tag = (const char *)name;
         *out = TAG_NONE;
         if (!tag)
                 return 0;
         *out = TAG_TEXT;
-        if (streq(tag, "!") || (has_prefix(tag, core) && (streq(tag + strlen(core), "str") || streq(tag + strlen(core), "timestamp"))))
+        if (streq(tag, "!") ||
+                (has_prefix(tag, core) && (streq(tag + strlen(core), "str") ||
+                                                  streq(tag + strlen(core), "timestamp"))))
                 return 0;
         *out = TAG_TYPED;
         for (size_t i = 0; has_prefix(tag, core) && i < ARRAY_SIZE(typed); i++)
                 if (streq(tag + strlen(core), typed[i]))
                         return 0;
-        return tree_fail(b->at, b->err, (uint32_t)e->start_mark.line + 1, (uint32_t)e->start_mark.column + 1, "remove it, or quote a value that begins with !",
+        return tree_fail(b->at, b->err, (uint32_t)e->start_mark.line + 1,
+                (uint32_t)e->start_mark.column + 1,
+                "remove it, or quote a value that begins with !",
                 "the tag %.60s means nothing here", tag);
 }
-
-static bool is_null(const char *s) { return !*s || streq(s, "~") || streq(s, "null") || streq(s, "Null") || streq(s, "NULL"); }
 
 static int on_scalar(struct builder *b, const yaml_event_t *e)
 {
@@ -177,14 +185,16 @@ static int on_scalar(struct builder *b, const yaml_event_t *e)
         enum tag tag;
         struct tree *t = new_value(b, TREE_SCALAR, e);
         if (memchr(text, 0, len))
-                return tree_fail(b->at, b->err, t->line, t->col, NULL, "a value cannot hold a NUL character");
+                return tree_fail(b->at, b->err, t->line, t->col, NULL,
+                        "a value cannot hold a NUL character");
         if (read_tag(b, e, e->data.scalar.tag, &tag) < 0)
                 return -EINVAL;
         char *copy = arena_alloc(b->arena, len + 1);
         memcpy(copy, text, len);
         t->text = copy;
-        t->plain = tag == TAG_TYPED || (tag == TAG_NONE && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE);
-        if (t->plain && is_null(copy))
+        t->plain = tag == TAG_TYPED ||
+                   (tag == TAG_NONE && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE);
+        if (t->plain && tree_null_word(copy))
                 t->kind = TREE_NULL;
         struct anchor *x = new_anchor(b, e->data.scalar.anchor);
         if (x)
@@ -192,13 +202,15 @@ static int on_scalar(struct builder *b, const yaml_event_t *e)
         return b->values > TREE_MAX_NODES ? too_many(b, t) : place(b, t, 0);
 }
 
-static int on_open(struct builder *b, const yaml_event_t *e, enum tree_kind kind, const yaml_char_t *anchor, const yaml_char_t *tag_name)
+static int on_open(struct builder *b, const yaml_event_t *e, enum tree_kind kind,
+        const yaml_char_t *anchor, const yaml_char_t *tag_name)
 {
         struct tree *t = new_value(b, kind, e);
         enum tag tag;
         if (b->depth == TREE_MAX_DEPTH)
-                return tree_fail(b->at, b->err, t->line, t->col, "check the brackets and the indentation", "lists and maps are nested more than %d deep",
-                        TREE_MAX_DEPTH);
+                return tree_fail(b->at, b->err, t->line, t->col,
+                        "check the brackets and the indentation",
+                        "lists and maps are nested more than %d deep", TREE_MAX_DEPTH);
         if (read_tag(b, e, tag_name, &tag) < 0)
                 return -EINVAL;
         if (top(b) && top(b)->t->kind == TREE_MAP && !top(b)->key)
@@ -208,7 +220,11 @@ static int on_open(struct builder *b, const yaml_event_t *e, enum tree_kind kind
         if (place(b, t, 0) < 0)
                 return -EINVAL;
         struct frame *f = &b->stack[b->depth++];
-        *f = (struct frame){ .t = t, .height = 1, .start = b->values - 1, .anchor = new_anchor(b, anchor), .keys = f->keys };
+        *f = (struct frame){ .t = t,
+                .height = 1,
+                .start = b->values - 1,
+                .anchor = new_anchor(b, anchor),
+                .keys = f->keys };
         return 0;
 }
 
@@ -216,8 +232,9 @@ static int on_open(struct builder *b, const yaml_event_t *e, enum tree_kind kind
 static int merge_map(struct builder *b, struct frame *f, const struct tree *from)
 {
         if (from->kind != TREE_MAP)
-                return tree_fail(
-                        b->at, b->err, from->line, from->col, "write <<: *NAME, where NAME is the anchor of a map", "<< takes a map or a list of maps");
+                return tree_fail(b->at, b->err, from->line, from->col,
+                        "write <<: *NAME, where NAME is the anchor of a map",
+                        "<< takes a map or a list of maps");
         for (struct tree *c = from->first, *next; c; c = next) {
                 next = c->next;
                 if (!find_key(f, c->key))
@@ -252,7 +269,7 @@ static int on_close(struct builder *b)
 }
 
 /* Depth is bounded by TREE_MAX_DEPTH, so this may call itself. */
-static struct tree *copy(struct builder *b, const struct tree *from)
+static struct tree *tree_copy(struct builder *b, const struct tree *from)
 {
         struct tree *t = arena_new(b->arena, struct tree);
         *t = *from;
@@ -262,7 +279,7 @@ static struct tree *copy(struct builder *b, const struct tree *from)
         t->first = t->last = NULL;
         t->count = 0;
         for (const struct tree *c = from->first; c; c = c->next)
-                append(t, copy(b, c));
+                tree_append(t, tree_copy(b, c));
         return t;
 }
 
@@ -272,30 +289,36 @@ static int on_alias(struct builder *b, const yaml_event_t *e)
         uint32_t line = (uint32_t)e->start_mark.line + 1, col = (uint32_t)e->start_mark.column + 1;
         const struct anchor *x = index_get(&b->anchors, name);
         if (!x)
-                return tree_fail(b->at, b->err, line, col, "write &NAME before the value it stands for; quote a value that begins with *",
+                return tree_fail(b->at, b->err, line, col,
+                        "write &NAME before the value it stands for; quote a value that begins with *",
                         "the alias *%.60s has no anchor before it", name);
         if (!x->t)
-                return tree_fail(b->at, b->err, line, col, NULL, "the alias *%.60s stands inside its own anchor", name);
+                return tree_fail(b->at, b->err, line, col, NULL,
+                        "the alias *%.60s stands inside its own anchor", name);
         if (b->aliased + x->values > TREE_MAX_ALIASED || b->values + x->values > TREE_MAX_NODES)
-                return tree_fail(b->at, b->err, line, col, "use fewer aliases of aliases", "the aliases make more than %d values", TREE_MAX_ALIASED);
+                return tree_fail(b->at, b->err, line, col, "use fewer aliases of aliases",
+                        "the aliases make more than %d values", TREE_MAX_ALIASED);
         if (b->depth + x->height > TREE_MAX_DEPTH)
-                return tree_fail(b->at, b->err, line, col, "use fewer aliases of aliases", "lists and maps are nested more than %d deep", TREE_MAX_DEPTH);
+                return tree_fail(b->at, b->err, line, col, "use fewer aliases of aliases",
+                        "lists and maps are nested more than %d deep", TREE_MAX_DEPTH);
         b->aliased += x->values;
         b->values += x->values;
-        struct tree *t = copy(b, x->t);
+        struct tree *t = tree_copy(b, x->t);
         t->key = NULL;
         return place(b, t, x->height);
 }
 
-static int on_event(struct builder *b, const yaml_event_t *e)
+static int on_tree_event(struct builder *b, const yaml_event_t *e)
 {
         switch (e->type) {
         case YAML_SCALAR_EVENT:
                 return on_scalar(b, e);
         case YAML_SEQUENCE_START_EVENT:
-                return on_open(b, e, TREE_LIST, e->data.sequence_start.anchor, e->data.sequence_start.tag);
+                return on_open(
+                        b, e, TREE_LIST, e->data.sequence_start.anchor, e->data.sequence_start.tag);
         case YAML_MAPPING_START_EVENT:
-                return on_open(b, e, TREE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+                return on_open(
+                        b, e, TREE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag);
         case YAML_SEQUENCE_END_EVENT:
         case YAML_MAPPING_END_EVENT:
                 return on_close(b);
@@ -303,8 +326,10 @@ static int on_event(struct builder *b, const yaml_event_t *e)
                 return on_alias(b, e);
         case YAML_DOCUMENT_START_EVENT:
                 if (b->root)
-                        return tree_fail(b->at, b->err, (uint32_t)e->start_mark.line + 1, (uint32_t)e->start_mark.column + 1,
-                                "a cluster is one document: put the other into a file of its own", "a second document begins here");
+                        return tree_fail(b->at, b->err, (uint32_t)e->start_mark.line + 1,
+                                (uint32_t)e->start_mark.column + 1,
+                                "a cluster is one document: put the other into a file of its own",
+                                "a second document begins here");
                 return 0;
         default:
                 return 0;
@@ -316,8 +341,10 @@ static int syntax(struct builder *b)
 {
         const struct frame *f = top(b);
         const char *problem = b->parser.problem;
-        if (f && problem && streq(problem, "did not find expected node content") && b->parser.eof && b->parser.problem_mark.index >= b->parser.mark.index)
-                return tree_fail(b->at, b->err, f->t->line, f->t->col, "add the closing bracket", "the %s opened here is not closed",
+        if (f && problem && streq(problem, "did not find expected node content") && b->parser.eof &&
+                b->parser.problem_mark.index >= b->parser.mark.index)
+                return tree_fail(b->at, b->err, f->t->line, f->t->col, "add the closing bracket",
+                        "the %s opened here is not closed",
                         f->t->kind == TREE_LIST ? "list" : "map");
         return tree_syntax(&b->parser, b->file, b->at, b->err);
 }
@@ -329,19 +356,22 @@ static int build(struct builder *b)
                 if (!yaml_parser_parse(&b->parser, &e))
                         return syntax(b);
                 end = e.type == YAML_STREAM_END_EVENT;
-                int r = on_event(b, &e);
+                int r = on_tree_event(b, &e);
                 yaml_event_delete(&e);
                 if (r < 0)
                         return r;
         }
         if (!b->root || b->root->kind == TREE_NULL)
-                return tree_fail(b->at, b->err, 1, 1, "`slipway init` writes one to begin with", "the file is empty");
+                return tree_fail(b->at, b->err, 1, 1, "`slipway init` writes one to begin with",
+                        "the file is empty");
         return 0;
 }
 
-int tree_parse_file(struct arena *a, const struct tree_file *file, struct tree **out, struct tree *at, struct error *err)
+int tree_parse_file(struct arena *a, const struct tree_file *file, struct tree **out,
+        struct tree *at, struct error *err)
 {
-        struct builder b CLEANUP(builder_release) = { .arena = a, .file = file, .at = at, .err = err };
+        struct builder b CLEANUP(
+                builder_release) = { .arena = a, .file = file, .at = at, .err = err };
         *at = (struct tree){ .file = file, .line = 1, .col = 1, .text = "" };
         if (!yaml_parser_initialize(&b.parser))
                 return tree_fail(at, err, 1, 1, NULL, "libyaml ran out of memory");

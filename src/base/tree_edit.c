@@ -24,10 +24,17 @@ struct finder {
         bool flow;
 };
 
-static bool opens(const yaml_event_t *e) { return e->type == YAML_SEQUENCE_START_EVENT || e->type == YAML_MAPPING_START_EVENT; }
-static bool closes(const yaml_event_t *e) { return e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT; }
+static bool opens(const yaml_event_t *e)
+{
+        return e->type == YAML_SEQUENCE_START_EVENT || e->type == YAML_MAPPING_START_EVENT;
+}
+static bool closes(const yaml_event_t *e)
+{
+        return e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT;
+}
 
-/* The end of a list or map without brackets is reported at what comes after it: there the last thing inside counts. */
+/* The end of a list or map without brackets is reported at what comes after it: there the last
+ * thing inside counts. */
 static void note_end(struct finder *f, const yaml_event_t *e)
 {
         bool bracket = closes(e) && e->end_mark.index > e->start_mark.index;
@@ -36,16 +43,19 @@ static void note_end(struct finder *f, const yaml_event_t *e)
 }
 
 /* True when the value has been seen whole. */
-static bool look(struct finder *f, const yaml_event_t *e)
+static bool tree_edit_look(struct finder *f, const yaml_event_t *e)
 {
         const struct tree *t = f->t;
         if (!f->found) {
-                if (e->type != f->wanted || e->start_mark.line + 1 != t->line || e->start_mark.column + 1 != t->col)
+                if (e->type != f->wanted || e->start_mark.line + 1 != t->line ||
+                        e->start_mark.column + 1 != t->col)
                         return false;
                 f->found = true;
                 f->start = f->end = e->start_mark.index;
-                f->flow = (e->type == YAML_SEQUENCE_START_EVENT && e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE) ||
-                          (e->type == YAML_MAPPING_START_EVENT && e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
+                f->flow = (e->type == YAML_SEQUENCE_START_EVENT &&
+                                  e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE) ||
+                          (e->type == YAML_MAPPING_START_EVENT &&
+                                  e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
         }
         note_end(f, e);
         f->depth += opens(e);
@@ -59,7 +69,7 @@ static bool search(yaml_parser_t *parser, struct finder *f)
                 yaml_event_t e;
                 if (!yaml_parser_parse(parser, &e))
                         return false;
-                bool whole = look(f, &e);
+                bool whole = tree_edit_look(f, &e);
                 end = e.type == YAML_STREAM_END_EVENT;
                 yaml_event_delete(&e);
                 if (whole)
@@ -85,7 +95,9 @@ bool tree_extent(const struct tree *t, struct tree_extent *out)
         if (!found)
                 return false;
         *out = (struct tree_extent){ bytes(t->file, f.start), bytes(t->file, f.end), f.flow };
-        while (out->end > out->start && strchr(" \t\r\n", t->file->text[out->end - 1])) /* a block scalar ends on the line after it */
+        while (out->end > out->start &&
+                strchr(" \t\r\n",
+                        t->file->text[out->end - 1])) /* a block scalar ends on the line after it */
                 out->end--;
         return true;
 }

@@ -18,14 +18,16 @@ int tree_file_read(struct arena *a, const char *path, struct tree_file **out, st
         struct str s CLEANUP(str_release) = { 0 };
         int r = file_read(path, TREE_MAX_FILE, &s, err);
         if (r < 0) {
-                err->status = EXIT_CONFIG; /* the wrong file was given: nothing is wrong with this computer */
+                err->status = EXIT_CONFIG; /* the wrong file was given: nothing is wrong with this
+                                              computer */
                 return r;
         }
         *out = new_file(a, streq(path, "-") ? "<stdin>" : path, str_text(&s), s.len);
         return 0;
 }
 
-static int parse_wrapped(struct arena *a, const struct tree_file *file, struct tree **out, struct error *err)
+static int parse_wrapped(
+        struct arena *a, const struct tree_file *file, struct tree **out, struct error *err)
 {
         struct tree at;
         if (tree_parse_file(a, file, out, &at, err) < 0)
@@ -33,7 +35,8 @@ static int parse_wrapped(struct arena *a, const struct tree_file *file, struct t
         return 0;
 }
 
-int tree_parse(struct arena *a, const char *name, const char *text, size_t len, struct tree **out, struct error *err)
+int tree_parse(struct arena *a, const char *name, const char *text, size_t len, struct tree **out,
+        struct error *err)
 {
         return parse_wrapped(a, new_file(a, name, text, len), out, err);
 }

@@ -4,7 +4,7 @@
 #define LINEAR 16
 
 /* Makes `to` the value that `from` is, where `to` stands. */
-static void replace(struct tree *to, const struct tree *from)
+static void tree_merge_replace(struct tree *to, const struct tree *from)
 {
         struct tree *next = to->next, *parent = to->parent;
         uint32_t index = to->index;
@@ -44,10 +44,12 @@ static void merge_maps(struct tree *base, struct tree *over)
         struct tree *added = NULL, **end = &added;
         for (struct tree *c = over->first, *next; c; c = next) {
                 next = c->next;
-                struct tree *old = indexed ? index_get(&keys, c->key) : (struct tree *)tree_get(base, c->key);
+                struct tree *old =
+                        indexed ? index_get(&keys, c->key) : (struct tree *)tree_get(base, c->key);
                 if (c->kind == TREE_NULL) {
                         if (old)
-                                old->key = ""; /* still a string for the searches of this loop; no key is empty */
+                                old->key = ""; /* still a string for the searches of this loop; no
+                                                  key is empty */
                 } else if (!old) {
                         c->parent = base;
                         c->next = NULL;
@@ -56,7 +58,7 @@ static void merge_maps(struct tree *base, struct tree *over)
                 } else if (old->kind == TREE_MAP && c->kind == TREE_MAP) {
                         merge_maps(old, c);
                 } else {
-                        replace(old, c);
+                        tree_merge_replace(old, c);
                 }
         }
         for (struct tree *c = base->first; c; c = c->next)

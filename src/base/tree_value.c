@@ -13,7 +13,7 @@ const struct tree *tree_get(const struct tree *map, const char *key)
         return NULL;
 }
 
-static bool one_of(const char *s, const char *const *words, size_t n)
+static bool tree_value_one_of(const char *s, const char *const *words, size_t n)
 {
         for (size_t i = 0; i < n; i++)
                 if (streq(s, words[i]))
@@ -21,9 +21,17 @@ static bool one_of(const char *s, const char *const *words, size_t n)
         return false;
 }
 
-static const char *const true_words[] = { "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y" };
-static const char *const false_words[] = { "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N" };
-static const char *const infinite_words[] = { ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN" };
+static const char *const true_words[] = { "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On",
+        "ON", "y", "Y" };
+static const char *const false_words[] = { "false", "False", "FALSE", "no", "No", "NO", "off",
+        "Off", "OFF", "n", "N" };
+static const char *const infinite_words[] = { ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF",
+        "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN" };
+
+bool tree_null_word(const char *s)
+{
+        return !*s || streq(s, "~") || streq(s, "null") || streq(s, "Null") || streq(s, "NULL");
+}
 
 /* Digits of a number without their underscores; false when they do not fit. */
 static bool without_underscores(const char *s, char *buf, size_t size)
@@ -57,8 +65,11 @@ static bool parse_int(const char *s, bool *negative, uint64_t *out)
         uint64_t v = 0;
         for (; *s; s++) {
                 char c = *s >= 'A' && *s <= 'Z' ? (char)(*s | 0x20) : *s;
-                unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
-                if (digit >= base || __builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, digit, &v))
+                unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                                 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                        : 99;
+                if (digit >= base || __builtin_mul_overflow(v, base, &v) ||
+                        __builtin_add_overflow(v, digit, &v))
                         return false;
         }
         *out = v;
@@ -102,9 +113,10 @@ enum tree_type tree_type(const struct tree *t)
         if (t->kind != TREE_SCALAR || !t->plain)
                 return TREE_STRING;
         const char *s = t->text;
-        if (one_of(s, true_words, ARRAY_SIZE(true_words)) || one_of(s, false_words, ARRAY_SIZE(false_words)))
+        if (tree_value_one_of(s, true_words, ARRAY_SIZE(true_words)) ||
+                tree_value_one_of(s, false_words, ARRAY_SIZE(false_words)))
                 return TREE_BOOL;
-        if (one_of(s, infinite_words, ARRAY_SIZE(infinite_words)))
+        if (tree_value_one_of(s, infinite_words, ARRAY_SIZE(infinite_words)))
                 return TREE_FLOAT;
         if (*s == '.')
                 return is_float(s) ? TREE_FLOAT : TREE_STRING;
@@ -123,7 +135,8 @@ bool tree_int(const struct tree *t, int64_t *out)
         char buf[400];
         bool negative;
         uint64_t v;
-        if (tree_type(t) != TREE_INT || !without_underscores(t->text, buf, sizeof(buf)) || !parse_int(buf, &negative, &v))
+        if (tree_type(t) != TREE_INT || !without_underscores(t->text, buf, sizeof(buf)) ||
+                !parse_int(buf, &negative, &v))
                 return false;
         if (v > (uint64_t)INT64_MAX + negative)
                 return false;
@@ -134,12 +147,13 @@ bool tree_int(const struct tree *t, int64_t *out)
 static bool is_word(const char *s)
 {
         for (; *s; s++)
-                if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' || *s == '-'))
+                if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
+                            (*s >= '0' && *s <= '9') || *s == '_' || *s == '-'))
                         return false;
         return true;
 }
 
-static void add_key(struct str *s, size_t start, const char *key)
+static void tree_value_add_key(struct str *s, size_t start, const char *key)
 {
         if (!is_word(key)) {
                 str_addc(s, '[');
@@ -152,24 +166,24 @@ static void add_key(struct str *s, size_t start, const char *key)
         str_add(s, key);
 }
 
-static void add_path(struct str *s, size_t start, const struct tree *t)
+static void tree_value_add_path(struct str *s, size_t start, const struct tree *t)
 {
         if (!t->parent)
                 return;
-        add_path(s, start, t->parent);
+        tree_value_add_path(s, start, t->parent);
         if (t->parent->kind == TREE_LIST)
                 str_addf(s, "[%u]", t->index);
         else
-                add_key(s, start, t->key);
+                tree_value_add_key(s, start, t->key);
 }
 
 void tree_path(struct str *s, const struct tree *t, const char *field)
 {
         size_t start = s->len;
         if (t)
-                add_path(s, start, t);
+                tree_value_add_path(s, start, t);
         if (field)
-                add_key(s, start, field);
+                tree_value_add_key(s, start, field);
         if (s->len > start + 5 && memcmp(s->data + start, "spec.", 5) == 0) {
                 memmove(s->data + start, s->data + start + 5, s->len - start - 5);
                 str_truncate(s, s->len - 5);
@@ -210,13 +224,15 @@ static void json_scalar(struct str *s, const struct tree *t)
                 str_add(s, "null");
                 break;
         case TREE_BOOL:
-                str_add(s, one_of(t->text, true_words, ARRAY_SIZE(true_words)) ? "true" : "false");
+                str_add(s, tree_value_one_of(t->text, true_words, ARRAY_SIZE(true_words))
+                                   ? "true"
+                                   : "false");
                 break;
         case TREE_INT:
                 json_int(s, t->text);
                 break;
         case TREE_FLOAT:
-                if (one_of(t->text, infinite_words, ARRAY_SIZE(infinite_words)))
+                if (tree_value_one_of(t->text, infinite_words, ARRAY_SIZE(infinite_words)))
                         quote_json(s, t->text);
                 else
                         json_float(s, t->text);

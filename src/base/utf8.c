@@ -29,7 +29,7 @@ struct range {
         uint32_t first, last;
 };
 
-static bool in_ranges(const struct range *r, size_t n, uint32_t cp)
+static bool utf8_in_ranges(const struct range *r, size_t n, uint32_t cp)
 {
         for (size_t i = 0; i < n; i++)
                 if (cp >= r[i].first && cp <= r[i].last)
@@ -40,23 +40,32 @@ static bool in_ranges(const struct range *r, size_t n, uint32_t cp)
 unsigned utf8_width(uint32_t cp)
 {
         /* not all of Unicode: the scripts and signs that turn up in comments */
-        static const struct range none[] = { { 0x300, 0x36f }, { 0x483, 0x489 }, { 0x591, 0x5bd }, { 0x610, 0x61a }, { 0x64b, 0x65f }, { 0x1ab0, 0x1aff },
-                { 0x1dc0, 0x1dff }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f } };
-        static const struct range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0x303e }, { 0x3041, 0x33ff }, { 0x3400, 0x4dbf }, { 0x4e00, 0x9fff },
-                { 0xa000, 0xa4cf }, { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff }, { 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f },
-                { 0x1f680, 0x1f6ff }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd } };
+        static const struct range none[] = { { 0x300, 0x36f }, { 0x483, 0x489 }, { 0x591, 0x5bd },
+                { 0x610, 0x61a }, { 0x64b, 0x65f }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff },
+                { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f } };
+        static const struct range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0x303e },
+                { 0x3041, 0x33ff }, { 0x3400, 0x4dbf }, { 0x4e00, 0x9fff }, { 0xa000, 0xa4cf },
+                { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff }, { 0xfe30, 0xfe6f }, { 0xff00, 0xff60 },
+                { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f680, 0x1f6ff },
+                { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd } };
         if (cp < 0x300)
                 return 1;
-        return in_ranges(none, ARRAY_SIZE(none), cp) ? 0 : in_ranges(wide, ARRAY_SIZE(wide), cp) ? 2 : 1;
+        return utf8_in_ranges(none, ARRAY_SIZE(none), cp)   ? 0
+               : utf8_in_ranges(wide, ARRAY_SIZE(wide), cp) ? 2
+                                                            : 1;
 }
 
-bool utf8_control(uint32_t cp) { return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029; }
+bool utf8_control(uint32_t cp)
+{
+        return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029;
+}
 
 bool utf8_visible(uint32_t cp)
 {
-        static const struct range hidden[] = { { 0xad, 0xad }, { 0x61c, 0x61c }, { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x202a, 0x202e }, { 0x2060, 0x206f },
-                { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb }, { 0xe0000, 0xe0fff } };
-        return !utf8_control(cp) && !in_ranges(hidden, ARRAY_SIZE(hidden), cp);
+        static const struct range hidden[] = { { 0xad, 0xad }, { 0x61c, 0x61c }, { 0x180e, 0x180e },
+                { 0x200b, 0x200f }, { 0x202a, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
+                { 0xfff0, 0xfffb }, { 0xe0000, 0xe0fff } };
+        return !utf8_control(cp) && !utf8_in_ranges(hidden, ARRAY_SIZE(hidden), cp);
 }
 
 const char *line_end(const char *p, const char *end, const char **next)
@@ -72,7 +81,8 @@ const char *line_end(const char *p, const char *end, const char **next)
                         n = left > 1 && p[1] == '\n' ? 2 : 1;
                 else if (left > 1 && c == 0xc2 && (unsigned char)p[1] == 0x85)
                         n = 2;
-                else if (left > 2 && c == 0xe2 && (unsigned char)p[1] == 0x80 && ((unsigned char)p[2] & 0xfe) == 0xa8)
+                else if (left > 2 && c == 0xe2 && (unsigned char)p[1] == 0x80 &&
+                         ((unsigned char)p[2] & 0xfe) == 0xa8)
                         n = 3;
                 if (n) {
                         *next = p + n;
@@ -97,6 +107,22 @@ void line_place(const char *text, size_t len, size_t offset, uint32_t *line, uin
         }
 }
 
+/* Appends one character, harmless; returns how many bytes it has. */
+static size_t harmless_add(struct str *s, const char *text, size_t len, bool lines)
+{
+        uint32_t cp;
+        size_t n = utf8_decode(text, len, &cp);
+        if (!n)
+                str_addf(s, "\\x%02x", (unsigned char)*text);
+        else if (cp == '\n' || cp == '\t')
+                str_add(s, lines ? (cp == '\n' ? "\n" : "\t") : cp == '\n' ? "\\n" : "\\t");
+        else if (!utf8_visible(cp))
+                str_addf(s, "\\u{%x}", cp);
+        else
+                str_addn(s, text, n);
+        return n ? n : 1;
+}
+
 void text_harmless(struct str *s, const char *text, size_t max)
 {
         size_t len = strlen(text);
@@ -105,16 +131,12 @@ void text_harmless(struct str *s, const char *text, size_t max)
                         str_add(s, "...");
                         return;
                 }
-                uint32_t cp;
-                size_t n = utf8_decode(text + i, len - i, &cp);
-                if (!n)
-                        str_addf(s, "\\x%02x", (unsigned char)text[i]);
-                else if (cp == '\n' || cp == '\t')
-                        str_add(s, cp == '\n' ? "\\n" : "\\t");
-                else if (!utf8_visible(cp))
-                        str_addf(s, "\\u{%x}", cp);
-                else
-                        str_addn(s, text + i, n);
-                i += n ? n : 1;
+                i += harmless_add(s, text + i, len - i, false);
         }
+}
+
+void text_lines_harmless(struct str *s, const char *text, size_t len)
+{
+        for (size_t i = 0; i < len;)
+                i += harmless_add(s, text + i, len - i, true);
 }

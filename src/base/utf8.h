@@ -13,12 +13,18 @@ bool utf8_visible(uint32_t cp);
 /* A line or control character (C0, DEL or C1). */
 bool utf8_control(uint32_t cp);
 
-/* The end of the line that starts at `p`; `*next` is the start of the one after, or `end`. Lines end as YAML 1.1 has it: LF, CR, CR LF, NEL, LS, PS. */
+/* The end of the line that starts at `p`; `*next` is the start of the one after, or `end`. Lines
+ * end as YAML 1.1 has it: LF, CR, CR LF, NEL, LS, PS. */
 const char *line_end(const char *p, const char *end, const char **next);
 /* Line and column (from 1, in characters) of a byte offset. */
 void line_place(const char *text, size_t len, size_t offset, uint32_t *line, uint32_t *col);
 
-/* Appends at most `max` characters of the text: what may not be shown as \n, \t or \u{1b}, bytes that are not UTF-8 as \xff; "..." when more follow. */
+/* Appends at most `max` characters of the text: what may not be shown as \n, \t or \u{1b}, bytes
+ * that are not UTF-8 as \xff; "..." when more follow. */
 void text_harmless(struct str *s, const char *text, size_t max);
+
+/* The same for lines of a known length, whole: newlines and tabs stay, and bytes that are zero are
+ * shown too. */
+void text_lines_harmless(struct str *s, const char *text, size_t len);
 
 #endif

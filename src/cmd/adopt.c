@@ -1,15 +1,18 @@
-/* adopt: takes over a cluster that kubeadm made. Writes cluster.yaml and the Identity; nothing on the hosts is changed (slipway plan shows what up would change). */
+/* adopt: takes over a cluster that kubeadm made. Writes cluster.yaml and the Identity; nothing on
+ * the hosts is changed (slipway plan shows what up would change). */
 #include <event2/event.h>
 #include <time.h>
 
 #include "base/file.h"
-#include "cluster/adopt.h"
+#include "cluster/adopt/adopt.h"
 #include "cmd/operate.h"
 
 /* USER@HOST[:PORT]; options of ssh come with -O as in ssh's -o, a key with --key. */
-static int parse_target(struct arena *a, const struct options *o, struct link_target *t, struct error *err)
+static int parse_target(
+        struct arena *a, const struct options *o, struct link_target *t, struct error *err)
 {
-        const char *word = o->args.v[0], *at = strrchr(word, '@'), *host = at ? at + 1 : word, *colon = strchr(host, ':');
+        const char *word = o->args.v[0], *at = strrchr(word, '@'), *host = at ? at + 1 : word,
+                   *colon = strchr(host, ':');
         bool port = colon && !strchr(colon + 1, ':');
         *t = (struct link_target){ .name = arena_strdup(a, host),
                 .host = port ? arena_strndup(a, host, (size_t)(colon - host)) : host,
@@ -25,7 +28,8 @@ static int parse_target(struct arena *a, const struct options *o, struct link_ta
         return error_hint(err, "write it as ssh does: root@10.0.0.11");
 }
 
-static int write_file(const struct options *o, const char *path, const struct str *text, struct error *err)
+static int write_file(
+        const struct options *o, const char *path, const struct str *text, struct error *err)
 {
         if (!o->force && access(path, F_OK) == 0) {
                 error_set(err, EEXIST, EXIT_USAGE, "%s is there already", path);
@@ -41,7 +45,8 @@ static const char *beside(struct arena *a, const char *path, const char *name)
         return slash ? arena_printf(a, "%.*s%s", (int)(slash + 1 - path), path, name) : name;
 }
 
-static int write_policy(const struct options *o, const char *path, const char *text, struct error *err)
+static int write_policy(
+        const struct options *o, const char *path, const char *text, struct error *err)
 {
         struct str s CLEANUP(str_release) = { 0 };
         str_add(&s, text);
@@ -57,10 +62,11 @@ static int take_in(const struct options *o, struct arena *a, struct adopt *found
         if (r == 0)
                 r = adopt_given(found, &given, err);
         if (r == 0)
-                r = identity_adopt(o->state ? o->state : ".slipway", c, &given, time(NULL), &id, err);
+                r = identity_adopt(
+                        o->state ? o->state : ".slipway", c, &given, time(NULL), &id, err);
         if (r == 0)
-                printf("%s: %zu nodes, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n", c->name, c->node_count,
-                        c->kubernetes.text);
+                print("%s: %zu nodes, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n",
+                        c->name, c->node_count, c->kubernetes.text);
         if (r == 0)
                 identity_release(&id);
         return r;

@@ -1,6 +1,6 @@
 /* The agent that the program carries. */
 #include "base/embed.h"
-#include "deliver/link.h"
+#include "deliver/link/link.h"
 
 extern struct embed agent_program;
 

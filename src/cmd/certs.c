@@ -1,15 +1,14 @@
 /* certs: every certificate of the cluster listed, renewed, or its authorities changed. */
 #include <event2/event.h>
 
-#include "cluster/certs.h"
+#include "cluster/certs/certs.h"
+#include "cluster/certs/rotate.h"
 #include "cmd/operate.h"
 #include "cmd/reach.h"
 
-static bool wants_json(const struct options *o) { return o->output && streq(o->output, "json"); }
-
 /* ---- list ---- */
 
-static const char *text_of(const json_t *o, const char *key)
+static const char *certs_text_of(const json_t *o, const char *key)
 {
         const char *s = json_string_value(json_object_get(o, key));
         return s ? s : "";
@@ -20,11 +19,17 @@ static const char *left_text(const json_t *c, char out[32])
         long long s = json_integer_value(json_object_get(c, "secondsLeft"));
         if (s <= 0)
                 return "expired";
-        snprintf(out, 32, "%lld%s", s >= 172800 ? s / 86400 : s >= 7200 ? s / 3600 : s / 60, s >= 172800 ? "d" : s >= 7200 ? "h" : "m");
+        snprintf(out, 32, "%lld%s",
+                s >= 172800 ? s / 86400
+                : s >= 7200 ? s / 3600
+                            : s / 60,
+                s >= 172800 ? "d"
+                : s >= 7200 ? "h"
+                            : "m");
         return out;
 }
 
-static void print_text(const json_t *answer)
+static void print_list(const json_t *answer)
 {
         const json_t *all = json_object_get(answer, "certificates"), *c;
         const char *node = NULL;
@@ -33,29 +38,35 @@ static void print_text(const json_t *answer)
         json_array_foreach(all, i, c)
         {
                 const char *of = json_string_value(json_object_get(c, "node"));
-                if (has_suffix(text_of(c, "file"), "#certificate-authority"))
+                if (has_suffix(certs_text_of(c, "file"), "#certificate-authority"))
                         continue; /* a copy in a kubeconfig: -o json has them */
                 if (i == 0 || (of ? !node || !streq(of, node) : node != NULL))
-                        printf("%s%s\n  %-52s %-46s %-16s %-10s %-8s %s\n", i ? "\n" : "", of ? of : "state directory", "FILE", "SUBJECT", "ISSUER", "EXPIRES",
+                        print(i ? "\n%s\n  %-52s %-46s %-16s %-10s %-8s %s\n"
+                                : "%s\n  %-52s %-46s %-16s %-10s %-8s %s\n",
+                                of ? of : "state directory", "FILE", "SUBJECT", "ISSUER", "EXPIRES",
                                 "LEFT", "USED BY");
                 node = of;
-                printf("  %-52.*s %-46s %-16s %-10.10s %-8s %s%s\n", (int)strcspn(text_of(c, "file"), "#"), text_of(c, "file"), text_of(c, "subject"),
-                        text_of(c, "issuer"), text_of(c, "expires"), left_text(c, left), text_of(c, "usedBy"),
-                        streq(text_of(c, "state"), "due") ? " (due)" : "");
+                print("  %-52.*s %-46s %-16s %-10.10s %-8s %s%s\n",
+                        (int)strcspn(certs_text_of(c, "file"), "#"), certs_text_of(c, "file"),
+                        certs_text_of(c, "subject"), certs_text_of(c, "issuer"),
+                        certs_text_of(c, "expires"), left_text(c, left), certs_text_of(c, "usedBy"),
+                        streq(certs_text_of(c, "state"), "due") ? " (due)" : "");
         }
-        json_array_foreach(json_object_get(answer, "unreachable"), i, c) fprintf(stderr, "%s was not asked: %s\n", text_of(c, "node"), text_of(c, "why"));
+        json_array_foreach(json_object_get(answer, "unreachable"), i, c) print_err(
+                "%s was not asked: %s\n", certs_text_of(c, "node"), certs_text_of(c, "why"));
 }
 
 static size_t count_state(const json_t *answer, const char *state)
 {
         const json_t *c;
         size_t i, n = 0;
-        json_array_foreach(json_object_get(answer, "certificates"), i, c) n += streq(text_of(c, "state"), state);
+        json_array_foreach(json_object_get(answer, "certificates"), i, c) n +=
+                streq(certs_text_of(c, "state"), state);
         return n;
 }
 
 /* 7 when one has expired. One that is due is no fault: up renews it, and kubelets renew theirs. */
-static int list(const struct options *o, struct error *err)
+static int cmd_certs_list(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };
         json_t *answer = NULL;
@@ -66,14 +77,15 @@ static int list(const struct options *o, struct error *err)
                 json_decref(answer);
                 return e;
         }
-        size_t expired = count_state(answer, "expired"), due = count_state(answer, "due"), silent = json_array_size(json_object_get(answer, "unreachable"));
-        if (wants_json(o)) {
-                char *text CLEANUP(free_p) = json_dumps(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-                printf("%s\n", text ? text : "{}");
+        size_t expired = count_state(answer, "expired"), due = count_state(answer, "due"),
+               silent = json_array_size(json_object_get(answer, "unreachable"));
+        if (cmd_json(o)) {
+                print_json(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         } else {
-                print_text(answer);
+                print_list(answer);
                 if (expired || due)
-                        printf("\n%zu expired, %zu due (less than a third of their life is left): slipway up renews them.\n", expired, due);
+                        print("\n%zu expired, %zu due (less than a third of their life is left): slipway up renews them.\n",
+                                expired, due);
         }
         json_decref(answer);
         return expired ? EXIT_UNHEALTHY : silent ? EXIT_UNREACHABLE : EXIT_OK;
@@ -91,16 +103,16 @@ static int renew(const struct options *o, struct error *err)
         int r = cmd_load(o, &a, &c, err);
         if (r < 0)
                 return r;
-        r = site_open(&s, base, &a, c, o->state ? o->state : ".slipway", "certs renew", err);
+        r = site_open(&s, base, &a, c, operate_state(o), "certs renew", err);
         if (r == 0)
                 r = certs_renew_begin(&s, &nodes, err);
         if (r == 0)
-                r = cmd_operate(o, &s, up_steps, err);
+                r = cmd_plan_and_apply(o, &s, NULL, err);
         site_release(&s);
-        if (r == 0 && !wants_json(o))
-                printf(nodes.n ? "certificates are renewed.\n"
-                               : "all certificates are renewed; kubeconfigs that people have go on until theirs expires (slipway kubeconfig prints the new "
-                                 "one).\n");
+        if (r == 0 && !cmd_json(o))
+                print(nodes.n ? "certificates are renewed.\n"
+                              : "all certificates are renewed; kubeconfigs that people have go on until theirs expires (slipway kubeconfig prints the new "
+                                "one).\n");
         return r;
 }
 
@@ -108,22 +120,13 @@ static int renew(const struct options *o, struct error *err)
 
 static int rotate_ca(const struct options *o, struct error *err)
 {
-        unsigned set = 0, all = (1U << ROTATE_ENCRYPTION) - 1;
-        for (size_t i = 1; i < o->args.n; i++) {
-                unsigned bit = streq(o->args.v[i], "all") ? all : 0;
-                for (int k = 0; k < ROTATE_ENCRYPTION; k++)
-                        if (streq(o->args.v[i], rotate_name(k)))
-                                bit |= 1U << k;
-                if (!bit) {
-                        error_set(err, EINVAL, EXIT_USAGE, "certs rotate-ca: there is no '%s' to rotate", o->args.v[i]);
-                        return error_hint(err, "name one or more of: cluster, etcd, front-proxy, sa, all");
-                }
-                set |= bit;
-        }
-        int r = cmd_rotate(o, "certs rotate-ca", set ? set : all, err);
-        if (r == 0 && !wants_json(o))
-                printf("done. kubeconfigs that people have are no longer let in when the cluster's authority changed: slipway kubeconfig prints the new "
-                       "one.\n");
+        unsigned set;
+        if (rotate_parse((const char *const *)o->args.v + 1, o->args.n - 1, &set, err) < 0)
+                return -err->code;
+        int r = cmd_rotate(o, "certs rotate-ca", set, err);
+        if (r == 0 && !cmd_json(o))
+                print("done. kubeconfigs that people have are no longer let in when the cluster's authority changed: slipway kubeconfig prints the new "
+                      "one.\n");
         return r;
 }
 
@@ -132,10 +135,11 @@ int cmd_certs(const struct options *o, struct error *err)
         static const struct {
                 const char *name;
                 int (*run)(const struct options *o, struct error *err);
-        } actions[] = { { "list", list }, { "renew", renew }, { "rotate-ca", rotate_ca } };
+        } actions[] = { { "list", cmd_certs_list }, { "renew", renew }, { "rotate-ca", rotate_ca },
+                { "approve", certs_approve } };
         for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
                 if (streq(actions[i].name, o->args.v[0]))
                         return actions[i].run(o, err);
         error_set(err, EINVAL, EXIT_USAGE, "'slipway certs' cannot '%s'", o->args.v[0]);
-        return error_hint(err, "it can: list, renew, rotate-ca");
+        return error_hint(err, "it can: list, renew, rotate-ca, approve");
 }

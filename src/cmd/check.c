@@ -1,12 +1,16 @@
 /* check: reads the files, lists every problem. Also the loading that other verbs share. */
-#include "cluster/fabric.h"
-#include "cmd/cmd.h"
+#include "cluster/apply/fabric.h"
+#include "cluster/services/services.h"
+#include "cmd/hardening.h"
+#include "config/edited.h"
 
-static bool json(const struct options *o) { return o->output && streq(o->output, "json"); }
+static const char *const usual[] = { "cluster.yaml" };
 
-static int load(const struct options *o, struct arena *a, struct cluster **out, struct problems *problems, struct error *err)
+bool cmd_json(const struct options *o) { return o->output && streq(o->output, "json"); }
+
+static int load(const struct options *o, struct arena *a, struct cluster **out,
+        struct problems *problems, struct error *err)
 {
-        static const char *const usual[] = { "cluster.yaml" };
         if (o->files.n)
                 return cluster_load(a, o->files.v, o->files.n, out, problems, err);
         if (access(usual[0], F_OK) < 0) {
@@ -26,24 +30,37 @@ int cmd_load(const struct options *o, struct arena *a, struct cluster **out, str
         int r = load(o, a, out, &problems, err);
         if (problems.first) {
                 problems_text(&problems, SHOWN, &text);
-                fputs(str_text(&text), stderr);
-                fputc('\n', stderr);
+                print_text(stderr, str_text(&text));
+                print_err("\n");
         }
         return r;
+}
+
+int cmd_edit(const struct options *o, struct arena *a, struct edit *e, struct cluster **out,
+        struct error *err)
+{
+        int r = edit_begin(e, a, o->files.n ? o->files.v : usual, o->files.n ? o->files.n : 1, err);
+        return r < 0 ? r : cmd_load(o, a, out, err);
 }
 
 int cmd_check(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct cluster *c = NULL;
-        if (!json(o)) {
+        if (!cmd_json(o)) {
                 int r = cmd_load(o, &a, &c, err);
                 if (r == 0)
                         r = fabric_check(c, err);
+                if (r == 0)
+                        r = services_check(c, err);
                 if (r < 0)
                         return r;
-                printf("%s: Kubernetes %s, %zu nodes (%zu control-plane, %zu etcd, %zu worker): no errors\n", c->name, c->kubernetes.text, c->node_count,
-                        cluster_count(c, ROLE_CONTROL_PLANE), cluster_count(c, ROLE_ETCD), cluster_count(c, ROLE_WORKER));
+                if (o->hardening)
+                        return hardening_check(o, c, err);
+                print("%s: Kubernetes %s, %zu nodes (%zu control-plane, %zu etcd, %zu worker): no errors\n",
+                        c->name, c->kubernetes.text, c->node_count,
+                        cluster_count(c, ROLE_CONTROL_PLANE), cluster_count(c, ROLE_ETCD),
+                        cluster_count(c, ROLE_WORKER));
                 return EXIT_OK;
         }
         struct problems problems = { .arena = &a };
@@ -51,10 +68,15 @@ int cmd_check(const struct options *o, struct error *err)
         int r = load(o, &a, &c, &problems, err);
         if (r < 0 && !problems.first)
                 return r; /* nothing to list: the file itself could not be read */
-        int fabric = r == 0 ? fabric_check(c, err) : 0;
-        if (fabric < 0)
-                return fabric;
+        int files = r == 0 ? fabric_check(c, err) : 0;
+        if (files == 0 && r == 0)
+                files = services_check(c, err);
+        if (files < 0)
+                return files;
+        if (r == 0 && o->hardening)
+                return hardening_check(o, c, err);
         problems_json(&problems, &text);
-        puts(str_text(&text));
+        str_addc(&text, '\n');
+        print_text(stdout, str_text(&text));
         return r < 0 ? EXIT_CONFIG : EXIT_OK;
 }

@@ -1,7 +1,9 @@
-/* The command line: verbs and options are tables; the parser, help, completion and the man page come from them. */
+/* The command line: verbs and options are tables; the parser, help, completion and the man page
+ * come from them. */
 #ifndef SLIPWAY_CMD_H
 #define SLIPWAY_CMD_H
 
+#include "base/print.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "config/cluster.h"
@@ -32,9 +34,10 @@ struct options {
         const char *dir, *format, *facts, *provider, *from_kubespray, *name;
         struct strings nodes;
         bool secrets, crd, docs, man, force, stage;
-        const char *lines, *kubeconfig, *ttl, *user, *to;
-        bool follow, merge, use, yes, exit_code, watch;
-        bool ask_sudo_password, finish;
+        const char *plan; /* --plan */
+        const char *lines, *kubeconfig, *ttl, *user, *token_file, *to;
+        bool follow, merge, oidc, use, yes, exit_code, watch, hardening;
+        bool ask_sudo_password, finish, control_plane, ssh_config, ansible;
         const char *key; /* --key */
         struct strings ssh_options;
         struct strings args; /* what is left */
@@ -42,13 +45,14 @@ struct options {
 
 struct verb {
         const char *name;
-        const char *args;                                       /* "bash|zsh|fish" for help; "" */
-        const char *arg_words;                                  /* choices of the first argument, or NULL */
-        int min_args, max_args;                                 /* max -1: any number */
-        const char *summary;                                    /* one line */
-        const char *help;                                       /* paragraphs for `help VERB` and the man page; may be NULL */
-        const char *options;                                    /* space-separated names of option rows beyond the global ones */
-        int (*run)(const struct options *o, struct error *err); /* an exit status when >= 0, else err is set */
+        const char *args;       /* "bash|zsh|fish" for help; "" */
+        const char *arg_words;  /* choices of the first argument, or NULL */
+        int min_args, max_args; /* max -1: any number */
+        const char *summary;    /* one line */
+        const char *help;       /* paragraphs for `help VERB` and the man page; may be NULL */
+        const char *options;    /* space-separated names of option rows beyond the global ones */
+        int (*run)(const struct options *o,
+                struct error *err); /* an exit status when >= 0, else err is set */
 };
 
 extern const struct option_row option_table[];
@@ -60,6 +64,11 @@ const struct verb *verb_find(const char *name);
 
 /* Loads the Cluster of -f (cluster.yaml when none is given), printing its problems to stderr. */
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
+/* The same for verbs that edit its files: what is changed must have been right before. */
+struct edit;
+int cmd_edit(const struct options *o, struct arena *a, struct edit *e, struct cluster **out,
+        struct error *err);
+bool cmd_json(const struct options *o); /* -o json */
 
 int cmd_adopt(const struct options *o, struct error *err);
 int cmd_check(const struct options *o, struct error *err);
@@ -69,21 +78,26 @@ int cmd_upgrade(const struct options *o, struct error *err);
 int cmd_rollback(const struct options *o, struct error *err);
 int cmd_down(const struct options *o, struct error *err);
 int cmd_certs(const struct options *o, struct error *err);
+int certs_approve(const struct options *o, struct error *err); /* of cmd_certs; approve.c */
 int cmd_encryption(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
 int cmd_etcd(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);
+int cmd_inventory(const struct options *o, struct error *err);
 int cmd_kubeconfig(const struct options *o, struct error *err);
 int cmd_logs(const struct options *o, struct error *err);
 int cmd_ssh(const struct options *o, struct error *err);
 int cmd_status(const struct options *o, struct error *err);
 int cmd_token(const struct options *o, struct error *err);
+int cmd_programs(const struct options *o, struct error *err);
+int cmd_report(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
 int cmd_remove_node(const struct options *o, struct error *err);
 int cmd_reset(const struct options *o, struct error *err);
 int cmd_scale(const struct options *o, struct error *err);
 int cmd_schema(const struct options *o, struct error *err);
+int cmd_verify(const struct options *o, struct error *err);
 int cmd_version(const struct options *o, struct error *err);
 
 /* help.c */

@@ -7,7 +7,8 @@ static void bash_values(struct str *s, const struct option_row *row)
         if (row->letter)
                 str_addf(s, "|-%c", row->letter);
         if (row->complete == COMPLETE_WORDS)
-                str_addf(s, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", row->words);
+                str_addf(
+                        s, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", row->words);
         else if (row->complete == COMPLETE_DIR)
                 str_add(s, ") COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n");
         else if (row->complete == COMPLETE_FILE)
@@ -18,7 +19,8 @@ static void bash_values(struct str *s, const struct option_row *row)
 
 static void complete_bash(struct str *s)
 {
-        str_add(s, "_slipway() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= w\n  COMPREPLY=()\n  case $prev in\n");
+        str_add(s,
+                "_slipway() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= w\n  COMPREPLY=()\n  case $prev in\n");
         for (size_t i = 0; i < option_count; i++)
                 if (option_table[i].name[0] && option_table[i].type != OPT_FLAG)
                         bash_values(s, &option_table[i]);
@@ -38,7 +40,8 @@ static void complete_bash(struct str *s)
                                 str_addf(s, "--%s ", option_table[j].name);
                 str_add(s, "' ;;\n");
         }
-        str_add(s, "  esac\n  COMPREPLY=($(compgen -W \"$w\" -- \"$cur\"))\n}\ncomplete -F _slipway slipway\n");
+        str_add(s,
+                "  esac\n  COMPREPLY=($(compgen -W \"$w\" -- \"$cur\"))\n}\ncomplete -F _slipway slipway\n");
 }
 
 /* A word for zsh's _arguments: brackets, colons and quotes in help would end it. */
@@ -82,7 +85,8 @@ static void complete_zsh(struct str *s)
                 zsh_text(s, verb_table[i].summary);
                 str_add(s, "'\n");
         }
-        str_add(s, "  )\n  if (( CURRENT == 2 )); then _describe verb verbs; return; fi\n  case $words[2] in\n");
+        str_add(s,
+                "  )\n  if (( CURRENT == 2 )); then _describe verb verbs; return; fi\n  case $words[2] in\n");
         for (size_t i = 0; i < verb_count; i++) {
                 str_addf(s, "    %s) shift words; (( CURRENT-- )); _arguments", verb_table[i].name);
                 for (size_t j = 0; j < option_count; j++)
@@ -92,7 +96,8 @@ static void complete_zsh(struct str *s)
                         str_addf(s, " \\\n      '1:argument:(%s)'", verb_table[i].arg_words);
                 str_add(s, " ;;\n");
         }
-        str_add(s, "  esac\n}\nif [[ $funcstack[1] == _slipway ]]; then _slipway \"$@\"; else compdef _slipway slipway; fi\n");
+        str_add(s,
+                "  esac\n}\nif [[ $funcstack[1] == _slipway ]]; then _slipway \"$@\"; else compdef _slipway slipway; fi\n");
 }
 
 static void fish_quoted(struct str *s, const char *text)
@@ -114,7 +119,9 @@ static void fish_option(struct str *s, const struct option_row *row, const char 
         if (row->complete == COMPLETE_WORDS)
                 str_addf(s, " -x -a '%s'", row->words);
         else if (row->type != OPT_FLAG)
-                str_add(s, row->complete == COMPLETE_DIR ? " -x -a '(__fish_complete_directories)'" : row->complete == COMPLETE_FILE ? " -r -F" : " -x");
+                str_add(s, row->complete == COMPLETE_DIR ? " -x -a '(__fish_complete_directories)'"
+                           : row->complete == COMPLETE_FILE ? " -r -F"
+                                                            : " -x");
         str_add(s, " -d ");
         fish_quoted(s, row->help);
         str_addc(s, '\n');
@@ -124,14 +131,18 @@ static void complete_fish(struct str *s)
 {
         str_add(s, "complete -c slipway -f\n");
         for (size_t i = 0; i < verb_count; i++) {
-                str_addf(s, "complete -c slipway -n __fish_use_subcommand -a %s -d ", verb_table[i].name);
+                str_addf(s, "complete -c slipway -n __fish_use_subcommand -a %s -d ",
+                        verb_table[i].name);
                 fish_quoted(s, verb_table[i].summary);
                 str_addc(s, '\n');
-                char *in CLEANUP(free_p) = xasprintf("__fish_seen_subcommand_from %s", verb_table[i].name);
+                char *in CLEANUP(free_p) =
+                        xasprintf("__fish_seen_subcommand_from %s", verb_table[i].name);
                 if (verb_table[i].arg_words)
-                        str_addf(s, "complete -c slipway -n '%s' -a '%s'\n", in, verb_table[i].arg_words);
+                        str_addf(s, "complete -c slipway -n '%s' -a '%s'\n", in,
+                                verb_table[i].arg_words);
                 for (size_t j = 0; j < option_count; j++)
-                        if (option_applies(&option_table[j], &verb_table[i]) && !option_applies(&option_table[j], NULL))
+                        if (option_applies(&option_table[j], &verb_table[i]) &&
+                                !option_applies(&option_table[j], NULL))
                                 fish_option(s, &option_table[j], in);
         }
         for (size_t j = 0; option_table[j].name[0]; j++)
@@ -143,7 +154,8 @@ static int write_completion(const char *shell, struct str *out)
         static const struct {
                 const char *name;
                 void (*write)(struct str *);
-        } shells[] = { { "bash", complete_bash }, { "zsh", complete_zsh }, { "fish", complete_fish } };
+        } shells[] = { { "bash", complete_bash }, { "zsh", complete_zsh },
+                { "fish", complete_fish } };
         for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
                 if (streq(shells[i].name, shell)) {
                         shells[i].write(out);
@@ -159,6 +171,6 @@ int cmd_completion(const struct options *o, struct error *err)
                 error_set(err, EINVAL, EXIT_USAGE, "no completion for '%s'", o->args.v[0]);
                 return error_hint(err, "choose one of: bash zsh fish");
         }
-        fputs(str_text(&s), stdout);
+        print_text(stdout, str_text(&s));
         return EXIT_OK;
 }

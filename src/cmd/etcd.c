@@ -2,46 +2,58 @@
 #include "cmd/etcd.h"
 #include "cmd/reach.h"
 
-static void print_json(const json_t *v)
-{
-        char *text CLEANUP(free_p) = json_dumps(v, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-        printf("%s\n", text ? text : "{}");
-}
-
 /* ---- members ---- */
 
-enum column { COL_NAME, COL_ID, COL_ADDRESS, COL_STATE, COL_VERSION, COL_SIZE, COL_USE, COL_INDEX, COL_ALARMS, COL_COUNT };
-static const char *const titles[COL_COUNT] = { "NAME", "ID", "ADDRESS", "STATE", "VERSION", "SIZE", "IN USE", "INDEX", "ALARMS" };
+enum column {
+        COL_NAME,
+        COL_ID,
+        COL_ADDRESS,
+        COL_STATE,
+        COL_VERSION,
+        COL_SIZE,
+        COL_USE,
+        COL_INDEX,
+        COL_ALARMS,
+        COL_COUNT
+};
+static const char *const titles[COL_COUNT] = { "NAME", "ID", "ADDRESS", "STATE", "VERSION", "SIZE",
+        "IN USE", "INDEX", "ALARMS" };
 
-static const char *text_of(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+static const char *etcd_text_of(const json_t *o, const char *key)
+{
+        return json_string_value(json_object_get(o, key));
+}
 
 static const char *megabytes(const json_t *v, struct arena *a)
 {
-        return json_is_integer(v) ? arena_printf(a, "%.1f MB", (double)json_integer_value(v) / 1e6) : NULL;
+        return json_is_integer(v) ? arena_printf(a, "%.1f MB", (double)json_integer_value(v) / 1e6)
+                                  : NULL;
 }
 
 static const char *state_of(const json_t *m)
 {
-        return !text_of(m, "id")                              ? "no member"
+        return !etcd_text_of(m, "id")                         ? "no member"
                : !json_is_true(json_object_get(m, "started")) ? "not started"
-               : text_of(m, "trouble")                        ? "not healthy"
-               : !text_of(m, "node")                          ? "not in file"
+               : etcd_text_of(m, "trouble")                   ? "not healthy"
+               : !etcd_text_of(m, "node")                     ? "not in file"
                : json_is_true(json_object_get(m, "learner"))  ? "learner"
                : json_is_true(json_object_get(m, "leader"))   ? "leader"
                                                               : "follower";
 }
 
-static void row_of(const json_t *m, const char *row[COL_COUNT], struct arena *a)
+static void etcd_row_of(const json_t *m, const char *row[COL_COUNT], struct arena *a)
 {
         const json_t *index = json_object_get(m, "raftIndex");
-        row[COL_NAME] = text_of(m, "name");
-        row[COL_ID] = text_of(m, "id");
-        row[COL_ADDRESS] = text_of(m, "address");
+        row[COL_NAME] = etcd_text_of(m, "name");
+        row[COL_ID] = etcd_text_of(m, "id");
+        row[COL_ADDRESS] = etcd_text_of(m, "address");
         row[COL_STATE] = state_of(m);
-        row[COL_VERSION] = text_of(m, "version");
+        row[COL_VERSION] = etcd_text_of(m, "version");
         row[COL_SIZE] = megabytes(json_object_get(m, "dbSize"), a);
         row[COL_USE] = megabytes(json_object_get(m, "inUse"), a);
-        row[COL_INDEX] = json_is_integer(index) ? arena_printf(a, "%" JSON_INTEGER_FORMAT, json_integer_value(index)) : NULL;
+        row[COL_INDEX] = json_is_integer(index) ? arena_printf(a, "%" JSON_INTEGER_FORMAT,
+                                                          json_integer_value(index))
+                                                : NULL;
         row[COL_ALARMS] = json_string_value(json_array_get(json_object_get(m, "alarms"), 0));
         for (int c = 0; c < COL_COUNT; c++)
                 row[c] = row[c] ? row[c] : "-";
@@ -49,24 +61,28 @@ static void row_of(const json_t *m, const char *row[COL_COUNT], struct arena *a)
 
 static void print_members(const json_t *v, struct arena *a)
 {
-        const json_t *members = json_object_get(v, "members"), *problems = json_object_get(v, "problems");
+        const json_t *members = json_object_get(v, "members"),
+                     *problems = json_object_get(v, "problems");
         size_t n = json_array_size(members);
-        const char *(*rows)[COL_COUNT] = (const char *(*)[COL_COUNT])arena_array(a, const char *, (n + 1) * COL_COUNT);
+        const char *(*rows)[COL_COUNT] =
+                (const char *(*)[COL_COUNT])arena_array(a, const char *, (n + 1) * COL_COUNT);
         int width[COL_COUNT] = { 0 };
         memcpy(rows[0], titles, sizeof(titles));
         for (size_t i = 0; i < n; i++)
-                row_of(json_array_get(members, i), rows[i + 1], a);
+                etcd_row_of(json_array_get(members, i), rows[i + 1], a);
         for (size_t i = 0; i <= n; i++)
                 for (int c = 0; c < COL_COUNT; c++)
-                        width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c]) : width[c];
+                        width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c])
+                                                                      : width[c];
         for (size_t i = 0; i <= n; i++)
                 for (int c = 0; c < COL_COUNT; c++)
-                        printf("%-*s%s", c + 1 < COL_COUNT ? width[c] + 2 : 0, rows[i][c], c + 1 < COL_COUNT ? "" : "\n");
+                        print(c + 1 < COL_COUNT ? "%-*s" : "%-*s\n",
+                                c + 1 < COL_COUNT ? width[c] + 2 : 0, rows[i][c]);
         for (size_t i = 0; i < json_array_size(problems); i++)
-                printf("- %s\n", json_string_value(json_array_get(problems, i)));
+                print("- %s\n", json_string_value(json_array_get(problems, i)));
 }
 
-static int etcd_members(const struct options *o, struct error *err)
+static int etcd_members_cmd(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };
         struct etcd_view v CLEANUP(etcd_view_release) = { 0 };
@@ -77,8 +93,8 @@ static int etcd_members(const struct options *o, struct error *err)
                 return e;
         json_t *answer = etcd_view_json(&v);
         bool healthy = !json_array_size(json_object_get(answer, "problems"));
-        if (etcd_wants_json(o))
-                print_json(answer);
+        if (cmd_json(o))
+                print_json(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         else
                 print_members(answer, &r.arena);
         json_decref(answer);
@@ -92,7 +108,7 @@ static const struct {
         size_t max_args; /* with its own name */
         int (*run)(const struct options *o, struct error *err);
 } actions[] = {
-        { "members", 1, etcd_members },
+        { "members", 1, etcd_members_cmd },
         { "snapshot", 1, etcd_snapshot_run },
         { "drill", 2, etcd_drill_run },
         { "restore", 2, etcd_restore_run },
@@ -109,10 +125,12 @@ int cmd_etcd(const struct options *o, struct error *err)
                         continue;
                 if (o->args.n <= actions[i].max_args)
                         return actions[i].run(o, err);
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd %s' does not take '%s'", actions[i].name, o->args.v[actions[i].max_args]);
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd %s' does not take '%s'",
+                        actions[i].name, o->args.v[actions[i].max_args]);
                 return error_hint(err, "slipway help etcd explains");
         }
         const char *near = nearest(o->args.v[0], names, ARRAY_SIZE(names));
         error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd' does not know '%s'", o->args.v[0]);
-        return near ? error_hint(err, "did you mean 'slipway etcd %s'?", near) : error_hint(err, "slipway help etcd explains");
+        return near ? error_hint(err, "did you mean 'slipway etcd %s'?", near)
+                    : error_hint(err, "slipway help etcd explains");
 }

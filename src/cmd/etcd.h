@@ -2,7 +2,7 @@
 #ifndef SLIPWAY_CMD_ETCD_H
 #define SLIPWAY_CMD_ETCD_H
 
-#include "cluster/etcd.h"
+#include "cluster/etcd/etcd.h"
 #include "cmd/operate.h"
 
 int etcd_snapshot_run(const struct options *o, struct error *err);
@@ -23,6 +23,5 @@ struct etcd_job {
 };
 int etcd_job_open(struct etcd_job *j, const struct options *o, const char *verb, struct error *err);
 void etcd_job_release(struct etcd_job *j);
-bool etcd_wants_json(const struct options *o);
 
 #endif

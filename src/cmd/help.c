@@ -5,15 +5,16 @@ static const struct {
         enum exit_status status;
         const char *meaning;
 } exit_rows[] = {
-        { EXIT_OK, "all is well" },
-        { EXIT_INTERNAL, "this computer failed: disk, memory, a child process" },
-        { EXIT_USAGE, "the command line is wrong" },
-        { EXIT_CONFIG, "the cluster's file is wrong" },
-        { EXIT_PREFLIGHT, "a machine is not fit" },
+        { EXIT_OK, "success; for status: the cluster is healthy" },
+        { EXIT_INTERNAL, "an error on this computer: disk, memory, a child process" },
+        { EXIT_USAGE, "the command line is invalid, or the answer was no" },
+        { EXIT_CONFIG, "the cluster's file has errors" },
+        { EXIT_PREFLIGHT, "a preflight check failed, or the plan was refused" },
         { EXIT_UNREACHABLE, "a machine or the API cannot be reached" },
-        { EXIT_STEP, "a step failed on a node or the cluster" },
-        { EXIT_UNHEALTHY, "the cluster is up but not healthy" },
-        { EXIT_STATE, "the state directory is locked, damaged or not ours" },
+        { EXIT_STEP, "a step failed on a node or in the cluster" },
+        { EXIT_UNHEALTHY, "the cluster is not healthy, or a certificate has expired" },
+        { EXIT_STATE,
+                "the state directory is locked, damaged or of another cluster, or a saved plan is outdated" },
 };
 
 /* Adds `text` folded at about 78 columns, every line indented. */
@@ -34,10 +35,11 @@ static void add_folded(struct str *s, const char *text, unsigned indent)
         str_addc(s, '\n');
 }
 
-static void add_option(struct str *s, const struct option_row *row)
+static void help_add_option(struct str *s, const struct option_row *row)
 {
         char left[64];
-        snprintf(left, sizeof(left), "%s%c%s --%s%s%s", row->letter ? "-" : " ", row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
+        snprintf(left, sizeof(left), "%s%c%s --%s%s%s", row->letter ? "-" : " ",
+                row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
                 row->value ? " " : "", row->value ? row->value : "");
         str_addf(s, "  %s\n", left);
         add_folded(s, row->help, 8);
@@ -45,19 +47,22 @@ static void add_option(struct str *s, const struct option_row *row)
 
 void help_overview(struct str *s)
 {
-        str_add(s, "slipway turns a cluster.yaml into a running Kubernetes cluster, and keeps it that way.\n\nusage: slipway VERB [OPTION]... "
-                   "[ARGUMENT]...\n\nverbs:\n");
+        str_add(s,
+                "slipway creates and operates highly available Kubernetes clusters from one cluster.yaml.\n\nusage: slipway VERB [OPTION]... "
+                "[ARGUMENT]...\n\nverbs:\n");
         for (size_t i = 0; i < verb_count; i++)
                 str_addf(s, "  %-12s %s\n", verb_table[i].name, verb_table[i].summary);
         str_add(s, "\noptions of every verb:\n");
         for (size_t i = 0; option_table[i].name[0]; i++)
-                add_option(s, &option_table[i]);
-        str_add(s, "\nslipway help VERB explains one; a first cluster: slipway init && slipway check\n");
+                help_add_option(s, &option_table[i]);
+        str_add(s,
+                "\n'slipway help VERB' explains a verb. Start with: slipway init && slipway check\n");
 }
 
 void help_verb(const struct verb *v, struct str *s)
 {
-        str_addf(s, "slipway %s: %s\n\nusage: slipway %s [OPTION]...%s%s\n", v->name, v->summary, v->name, *v->args ? " " : "", v->args);
+        str_addf(s, "slipway %s: %s\n\nusage: slipway %s [OPTION]...%s%s\n", v->name, v->summary,
+                v->name, *v->args ? " " : "", v->args);
         if (v->help) {
                 str_addc(s, '\n');
                 add_folded(s, v->help, 0);
@@ -71,7 +76,7 @@ void help_verb(const struct verb *v, struct str *s)
                         if (!any)
                                 str_add(s, global ? "\noptions of every verb:\n" : "\noptions:\n");
                         any = true;
-                        add_option(s, row);
+                        help_add_option(s, row);
                 }
         }
 }
@@ -100,7 +105,8 @@ static void man_option(struct str *s, const struct option_row *row)
                 str_addf(s, "\\-%c\\fR, \\fB", row->letter);
         str_add(s, "\\-\\-");
         add_roff(s, row->name);
-        str_addf(s, "\\fR%s%s%s\n", row->value ? " \\fI" : "", row->value ? row->value : "", row->value ? "\\fR" : "");
+        str_addf(s, "\\fR%s%s%s\n", row->value ? " \\fI" : "", row->value ? row->value : "",
+                row->value ? "\\fR" : "");
         add_roff(s, row->help);
         str_addc(s, '\n');
 }
@@ -122,10 +128,11 @@ static void man_verb(struct str *s, const struct verb *v)
 static void help_man(struct str *s)
 {
         str_addf(s, ".TH SLIPWAY 1 \"\" \"slipway %s\" \"User Commands\"\n", SLIPWAY_VERSION);
-        str_add(s, ".SH NAME\nslipway \\- a highly available Kubernetes cluster from one file\n"
-                   ".SH SYNOPSIS\n.B slipway\n.I VERB\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n"
-                   ".SH DESCRIPTION\nslipway reads a cluster.yaml, makes the cluster's certificates and every node's files, and delivers them. "
-                   "docs/config.md describes the file; \\fBslipway schema\\fR prints its JSON Schema.\n.SH VERBS\n");
+        str_add(s,
+                ".SH NAME\nslipway \\- create and operate highly available Kubernetes clusters\n"
+                ".SH SYNOPSIS\n.B slipway\n.I VERB\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n"
+                ".SH DESCRIPTION\nslipway reads a cluster.yaml, creates the cluster's certificates and every node's files, and installs them on the nodes. "
+                "docs/config.md describes the file; \\fBslipway schema\\fR prints its JSON Schema.\n.SH VERBS\n");
         for (size_t i = 0; i < verb_count; i++)
                 man_verb(s, &verb_table[i]);
         str_add(s, ".SH OPTIONS\n");
@@ -134,8 +141,9 @@ static void help_man(struct str *s)
         str_add(s, ".SH EXIT STATUS\n");
         for (size_t i = 0; i < ARRAY_SIZE(exit_rows); i++)
                 str_addf(s, ".TP\n.B %d\n%s\n", exit_rows[i].status, exit_rows[i].meaning);
-        str_add(s, ".SH FILES\n.TP\n.I cluster.yaml\nthe cluster, as a person writes it\n.TP\n.I .slipway/NAME/\n"
-                   "the cluster's certificates, keys and tokens, readable by its owner only\n");
+        str_add(s,
+                ".SH FILES\n.TP\n.I cluster.yaml\nthe description of the cluster\n.TP\n.I .slipway/NAME/\n"
+                "the state directory: certificates, keys, the record of nodes and reports, readable by its owner only\n");
 }
 
 int cmd_help(const struct options *o, struct error *err)
@@ -143,8 +151,8 @@ int cmd_help(const struct options *o, struct error *err)
         struct str s CLEANUP(str_release) = { 0 };
         const struct verb *v = o->args.n ? verb_find(o->args.v[0]) : NULL;
         if (o->args.n && !v) {
-                error_set(err, EINVAL, EXIT_USAGE, "there is no verb '%s'", o->args.v[0]);
-                return error_hint(err, "slipway --help lists what there is");
+                error_set(err, EINVAL, EXIT_USAGE, "unknown verb '%s'", o->args.v[0]);
+                return error_hint(err, "'slipway --help' lists all of them");
         }
         if (o->man)
                 help_man(&s);
@@ -152,6 +160,6 @@ int cmd_help(const struct options *o, struct error *err)
                 help_verb(v, &s);
         else
                 help_overview(&s);
-        fputs(str_text(&s), stdout);
+        print_text(stdout, str_text(&s));
         return EXIT_OK;
 }

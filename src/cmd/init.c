@@ -5,12 +5,12 @@
 #include "config/minors.h"
 #include "config/scalar.h"
 
-#define HEAD                                 \
+#define HEAD \
         "apiVersion: slipway.dev/v1alpha1\n" \
-        "kind: Cluster\n"                    \
-        "metadata:\n"                        \
-        "  name: @NAME@\n"                   \
-        "spec:\n"                            \
+        "kind: Cluster\n" \
+        "metadata:\n" \
+        "  name: @NAME@\n" \
+        "spec:\n" \
         "  kubernetes: " KUBERNETES_NEWEST "\n"
 
 /* @NAME@ is the cluster's name. */
@@ -18,7 +18,8 @@ static const struct init_template {
         const char *provider, *name, *text, *before;
 } templates[] = {
         { "local", "demo",
-                "# Three machines on this computer. Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  pools:\n"
+                "# Three machines on this computer. Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD
+                "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 1}\n"
                 "    - {name: worker, count: 2}                 # the number is how many\n"
                 "  # network:\n"
@@ -49,33 +50,31 @@ static const struct init_template {
                 "  # proxy: {http: \"http://proxy.example.net:3128\", https: \"http://proxy.example.net:3128\"}\n",
                 "put your machines' addresses and a free address for the VIP into the file, then: " },
         { "openstack", "prod",
-                "# Machines made in OpenStack; the credentials are those of clouds.yaml.\n"
+                "# User-data for machines in OpenStack. slipway does not make them yet: boot yours with what\n"
+                "# `slipway render --format user-data -d out` writes, then list them under hosts with provider ssh.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
                 "    openstack:\n"
-                "      cloud: mycloud                           # the entry of clouds.yaml\n"
-                "      network: private                         # openstack network list\n"
-                "      externalNetwork: public                  # where floating addresses come from\n"
-                "      image: debian-12                         # openstack image list\n"
-                "      user: debian                             # who logs in to that image\n"
+                "      user: debian                             # who logs in to the image\n"
+                "      userData: cloud-init                     # or ignition, for Flatcar\n"
                 "      loadBalancer: octavia                    # or vip, or none\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: m1.medium}\n"
-                "    - {name: worker, count: 3, flavor: m1.large}   # openstack flavor list\n"
-                "  # heal: {unhealthyAfter: 5m, maxAtOnce: 1}   # when the controller replaces a machine\n",
-                "put in your cloud, networks, image and flavors, then: " },
+                "    - {name: control, roles: [control-plane, etcd], count: 3}\n"
+                "    - {name: worker, count: 3}\n"
+                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who may log in\n",
+                "put in who logs in, then: " },
         { "aws", "prod",
-                "# Machines made in AWS; the credentials are those of your profile or environment.\n"
+                "# User-data for machines in AWS. slipway does not make them yet: boot yours with what\n"
+                "# `slipway render --format user-data -d out` writes, then list them under hosts with provider ssh.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
                 "    aws:\n"
-                "      region: eu-central-1\n"
-                "      zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n"
-                "      vpc: {cidr: 10.32.0.0/16}                # made; or {id: vpc-…, subnets: […]}\n"
-                "      image: ami-debian-12                     # an AMI of that region, by id or name\n"
-                "      user: admin                              # who logs in to that image\n"
+                "      user: admin                              # who logs in to the image\n"
+                "      userData: cloud-init                     # or ignition, for Flatcar\n"
+                "      loadBalancer: nlb                        # or none\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: m7i.large}\n"
-                "    - {name: worker, count: 3, instanceType: m7i.xlarge}\n",
-                "put in your region, zones, image and instance types, then: " },
+                "    - {name: control, roles: [control-plane, etcd], count: 3}\n"
+                "    - {name: worker, count: 3}\n"
+                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who may log in\n",
+                "put in who logs in, then: " },
 };
 
 static const struct init_template *template_for(const char *provider)
@@ -86,7 +85,7 @@ static const struct init_template *template_for(const char *provider)
         return NULL;
 }
 
-static void fill_in(struct str *out, const char *text, const char *name)
+static void init_fill_in(struct str *out, const char *text, const char *name)
 {
         static const char mark[] = "@NAME@";
         for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark)) {
@@ -100,11 +99,13 @@ int init_path(const struct options *o, const char **path, struct error *err)
 {
         *path = o->files.n ? o->files.v[0] : "cluster.yaml";
         if (o->files.n > 1) {
-                error_set(err, EINVAL, EXIT_USAGE, "init writes one file, and -f names %zu", o->files.n);
+                error_set(err, EINVAL, EXIT_USAGE, "init writes one file, and -f names %zu",
+                        o->files.n);
                 return error_hint(err, "give -f once");
         }
         if (o->name && name_fault(o->name)) {
-                error_set(err, EINVAL, EXIT_USAGE, "--name: \"%s\" cannot be a cluster's name: %s", o->name, name_fault(o->name));
+                error_set(err, EINVAL, EXIT_USAGE, "--name: \"%s\" cannot be a cluster's name: %s",
+                        o->name, name_fault(o->name));
                 return error_hint(err, "a name such as prod or team-a will do");
         }
         if (streq(*path, "-") || o->force || access(*path, F_OK) < 0)
@@ -117,7 +118,7 @@ int init_write(const char *path, const struct str *text, struct error *err)
 {
         if (!streq(path, "-"))
                 return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);
-        fputs(str_text(text), stdout);
+        print_text(stdout, str_text(text));
         return 0;
 }
 
@@ -131,11 +132,12 @@ static void report_json(const char *path, const struct notes *notes)
                 quote_json(&s, n->text);
                 str_add(&s, n->next ? ", " : "");
         }
-        str_add(&s, "]}");
-        puts(str_text(&s));
+        str_add(&s, "]}\n");
+        print_text(stdout, str_text(&s));
 }
 
-void init_report(const struct options *o, const char *path, const struct notes *notes, const char *before)
+void init_report(
+        const struct options *o, const char *path, const struct notes *notes, const char *before)
 {
         if (streq(path, "-"))
                 return;
@@ -143,10 +145,12 @@ void init_report(const struct options *o, const char *path, const struct notes *
                 report_json(path, notes);
                 return;
         }
-        printf("wrote %s\n", path);
+        print("wrote %s\n", path);
         if (notes && notes->count)
-                printf("%zu thing%s need%s your eyes: look for NOTE in it\n", notes->count, notes->count == 1 ? "" : "s", notes->count == 1 ? "s" : "");
-        printf("next: %sslipway check%s%s\n", before, streq(path, "cluster.yaml") ? "" : " -f ", streq(path, "cluster.yaml") ? "" : path);
+                print("%zu thing%s need%s your eyes: look for NOTE in it\n", notes->count,
+                        notes->count == 1 ? "" : "s", notes->count == 1 ? "s" : "");
+        print("next: %sslipway check%s%s\n", before, streq(path, "cluster.yaml") ? "" : " -f ",
+                streq(path, "cluster.yaml") ? "" : path);
 }
 
 int cmd_init(const struct options *o, struct error *err)
@@ -154,7 +158,8 @@ int cmd_init(const struct options *o, struct error *err)
         struct str text CLEANUP(str_release) = { 0 };
         const char *path;
         if (o->from_kubespray && o->provider) {
-                error_set(err, EINVAL, EXIT_USAGE, "--provider and --from-kubespray exclude each other: the machines of an inventory are reached over ssh");
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "--provider and --from-kubespray exclude each other: the machines of an inventory are reached over ssh");
                 return error_hint(err, "leave --provider away");
         }
         if (o->from_kubespray)
@@ -165,7 +170,7 @@ int cmd_init(const struct options *o, struct error *err)
         const struct init_template *t = template_for(o->provider ? o->provider : "local");
         if (!t)
                 return error_set(err, EINVAL, EXIT_USAGE, "there is no provider %s", o->provider);
-        fill_in(&text, t->text, o->name ? o->name : t->name);
+        init_fill_in(&text, t->text, o->name ? o->name : t->name);
         r = init_write(path, &text, err);
         if (r < 0)
                 return r;

@@ -5,11 +5,14 @@
 #include "cmd/cmd.h"
 #include "config/kubespray/kubespray.h"
 
-/* Where the file goes: -f, else cluster.yaml; "-" is standard output. Refuses what is there already without --force. */
+/* Where the file goes: -f, else cluster.yaml; "-" is standard output. Refuses what is there already
+ * without --force. */
 int init_path(const struct options *o, const char **path, struct error *err);
 int init_write(const char *path, const struct str *text, struct error *err);
-/* What was done, as text or (-o json) as an object. `notes` may be NULL; `before` is what to do before `slipway check`, or "". */
-void init_report(const struct options *o, const char *path, const struct notes *notes, const char *before);
+/* What was done, as text or (-o json) as an object. `notes` may be NULL; `before` is what to do
+ * before `slipway check`, or "". */
+void init_report(
+        const struct options *o, const char *path, const struct notes *notes, const char *before);
 
 int init_from_kubespray(const struct options *o, struct error *err); /* kubespray.c */
 

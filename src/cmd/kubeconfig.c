@@ -1,37 +1,84 @@
-/* kubeconfig: the administrator's and the users' way in, on standard output or in the person's own file. */
+/* kubeconfig: the administrator's and the users' way in, on standard output or in the person's own
+ * file. */
 #include <time.h>
 
 #include "cmd/merge.h"
 #include "node/facts.h"
 #include "pki/identity.h"
 
-/* Behind a jump host the address in it leads nowhere from here. Of several hosts the last is the one that reaches the nodes. */
+/* Behind a jump host the address in it leads nowhere from here. Of several hosts the last is the
+ * one that reaches the nodes. */
 static void say_way(const struct cluster *c)
 {
-        const char *bastion = c->provider.ssh.bastion, *comma = bastion ? strrchr(bastion, ',') : NULL, *last = comma ? comma + 1 : bastion;
+        const char *bastion = c->provider.ssh.bastion,
+                   *comma = bastion ? strrchr(bastion, ',') : NULL,
+                   *last = comma ? comma + 1 : bastion;
         char host[IP_TEXT + 2];
         size_t i = 0;
         const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
         if (c->provider.kind != PROVIDER_SSH || !bastion || !n)
                 return;
-        fprintf(stderr, "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s%.*s%s%s%s\n",
-                c->api.port, ip_host(&n->ip[0], host), c->api.port, comma ? "-J " : "", comma ? (int)(comma - bastion) : 0, bastion, comma ? " " : "",
+        print_err(
+                "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s%.*s%s%s%s\n",
+                c->api.port, ip_host(&n->ip[0], host), c->api.port, comma ? "-J " : "",
+                comma ? (int)(comma - bastion) : 0, bastion, comma ? " " : "",
                 has_prefix(last, "ssh://") ? "" : "ssh://", last);
-        fprintf(stderr, "hint: and meanwhile give kubectl --server https://127.0.0.1:%ld\n", c->api.port);
+        print_err("hint: and meanwhile give kubectl --server https://127.0.0.1:%ld\n", c->api.port);
+}
+
+/* ---- --oidc ---- */
+
+#define OIDC_USER "oidc"
+
+static const char *oidc_user(const struct options *o)
+{
+        return o->args.n ? o->args.v[0] : OIDC_USER;
+}
+
+static int check_oidc(const struct options *o, const struct cluster *c, struct error *err)
+{
+        const char *user = oidc_user(o);
+        bool taken = streq(user, "kubernetes-admin");
+        if (!c->auth.oidc.issuer) {
+                error_set(err, ENOENT, EXIT_CONFIG,
+                        "auth.oidc is not set in %s's file: there is no provider to log in at",
+                        c->name);
+                return error_hint(err,
+                        "set auth.oidc.issuer and auth.oidc.clientID, and run 'slipway up'; 'slipway kubeconfig' has users with certificates");
+        }
+        for (size_t i = 0; i < c->auth.users.n; i++)
+                taken |= streq(user, c->auth.users.v[i].name);
+        if (!taken && *user)
+                return 0;
+        error_set(err, EEXIST, EXIT_USAGE,
+                *user ? "%s is a user with a certificate in the kubeconfig"
+                      : "the user's name is empty%s",
+                user);
+        return error_hint(
+                err, "choose another name for the login, or leave it out: it is then " OIDC_USER);
+}
+
+static int write_identity(const struct options *o, struct identity *id, const struct cluster *c,
+        struct str *text, struct error *err)
+{
+        return o->oidc ? identity_kubeconfig_oidc(id, c, oidc_user(o), text, err)
+                       : identity_kubeconfig(id, c, text, err);
 }
 
 /* Beside a run that holds the lock, what that run has written already is as good. */
-static int read_identity(const struct options *o, const struct cluster *c, struct identity *id, struct str *text, struct error *err)
+static int read_identity(const struct options *o, const struct cluster *c, struct identity *id,
+        struct str *text, struct error *err)
 {
         const char *state = o->state ? o->state : ".slipway";
         int r = identity_open(state, c, time(NULL), id, err);
         if (r != -EWOULDBLOCK) {
                 if (r == 0)
-                        r = identity_kubeconfig(id, c, text, err);
+                        r = write_identity(o, id, c, text, err);
                 return r < 0 ? r : identity_sync(id, err);
         }
         struct error why CLEANUP(error_release) = { 0 };
-        if (identity_look(state, c, time(NULL), id, &why) < 0 || identity_kubeconfig(id, c, text, &why) < 0 || id->lost)
+        if (identity_look(state, c, time(NULL), id, &why) < 0 ||
+                write_identity(o, id, c, text, &why) < 0 || id->lost)
                 return r; /* that it is locked is the sentence */
         error_release(err);
         return 0;
@@ -45,10 +92,18 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
         struct cluster *c = NULL;
         struct facts_file *facts = NULL;
         if (!o->merge && (o->kubeconfig || o->use)) {
-                error_set(err, EINVAL, EXIT_USAGE, "--%s goes with --merge", o->use ? "use" : "kubeconfig");
+                error_set(err, EINVAL, EXIT_USAGE, "--%s goes with --merge",
+                        o->use ? "use" : "kubeconfig");
                 return error_hint(err, "without --merge the kubeconfig is printed");
         }
+        if (!o->oidc && o->args.n) {
+                error_set(err, EINVAL, EXIT_USAGE, "a user's name goes with --oidc, got '%s'",
+                        o->args.v[0]);
+                return error_hint(err, "without --oidc all users of the file are in it");
+        }
         int r = cmd_load(o, &a, &c, err);
+        if (r == 0 && o->oidc)
+                r = check_oidc(o, c, err);
         if (r == 0 && o->facts)
                 r = facts_load(o->facts, &a, &facts, err);
         if (r < 0)
@@ -59,6 +114,6 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
         say_way(c);
         if (o->merge)
                 return merge_kubeconfig(o, str_text(&text), err);
-        fwrite(text.data, 1, text.len, stdout);
+        print_bytes(stdout, text.data, text.len);
         return EXIT_OK;
 }

@@ -1,13 +1,15 @@
-/* init --from-kubespray: reads the inventory, writes cluster.yaml, says what it could not carry over, and checks the result. */
+/* init --from-kubespray: reads the inventory, writes cluster.yaml, says what it could not carry
+ * over, and checks the result. */
 #include "cmd/init.h"
 
 static void print_notes(const struct notes *notes)
 {
         for (const struct note *n = notes->first; n; n = n->next)
-                fprintf(stderr, "note: %s\n", n->text);
+                print_err("note: %s\n", n->text);
 }
 
-/* What `slipway check` will say, so that nobody has to find out later; returns what to do before it. */
+/* What `slipway check` will say, so that nobody has to find out later; returns what to do before
+ * it. */
 static const char *check_result(const char *path, struct arena *a)
 {
         struct problems problems = { .arena = a };
@@ -17,8 +19,10 @@ static const char *check_result(const char *path, struct arena *a)
         if (cluster_load(a, &path, 1, &c, &problems, &err) == 0)
                 return "";
         problems_text(&problems, 20, &text);
-        fprintf(stderr, "%s\n", str_text(&text));
-        return arena_printf(a, "correct the %zu problem%s above, then: ", problems.errors, problems.errors == 1 ? "" : "s");
+        print_text(stderr, str_text(&text));
+        print_err("\n");
+        return arena_printf(a, "correct the %zu problem%s above, then: ", problems.errors,
+                problems.errors == 1 ? "" : "s");
 }
 
 int init_from_kubespray(const struct options *o, struct error *err)

@@ -1,13 +1,15 @@
-/* logs: what a component of a node says, wherever it says it: a unit to systemd's journal, a static pod to the kubelet's files. */
+/* logs: what a component of a node says, wherever it says it: a unit to systemd's journal, a static
+ * pod to the kubelet's files. */
 #include "cmd/reach.h"
+#include "config/fabric.h"
 
 #define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
 
 static bool containerd(const struct cluster *c) { return c->runtime.kind == RUNTIME_CONTAINERD; }
 static bool crio(const struct cluster *c) { return c->runtime.kind == RUNTIME_CRIO; }
 static bool proxied(const struct cluster *c) { return c->network.proxy_mode != PROXY_NONE; }
-static bool flannel(const struct cluster *c) { return c->network.fabric.kind == FABRIC_FLANNEL; }
-static bool vip(const struct cluster *c) { return c->api.vip; }
+static bool logs_flannel(const struct cluster *c) { return fabric_has(c, FABRIC_FLANNELD); }
+static bool logs_vip(const struct cluster *c) { return c->api.vip; }
 
 static const struct component_row {
         const char *name;
@@ -18,17 +20,22 @@ static const struct component_row {
         unsigned roles;
         bool (*wanted)(const struct cluster *c); /* NULL: always */
 } components[] = {
-        { "apiserver", "kube-apiserver", NULL, "kube-apiserver", "kube-apiserver", ROLE_CONTROL_PLANE, NULL },
-        { "controller-manager", "kube-controller-manager", NULL, "kube-controller-manager", "kube-controller-manager", ROLE_CONTROL_PLANE, NULL },
-        { "scheduler", "kube-scheduler", NULL, "kube-scheduler", "kube-scheduler", ROLE_CONTROL_PLANE, NULL },
+        { "apiserver", "kube-apiserver", NULL, "kube-apiserver", "kube-apiserver",
+                ROLE_CONTROL_PLANE, NULL },
+        { "controller-manager", "kube-controller-manager", NULL, "kube-controller-manager",
+                "kube-controller-manager", ROLE_CONTROL_PLANE, NULL },
+        { "scheduler", "kube-scheduler", NULL, "kube-scheduler", "kube-scheduler",
+                ROLE_CONTROL_PLANE, NULL },
         { "etcd", NULL, "etcd.service", NULL, NULL, ROLE_ETCD, NULL },
         { "kubelet", NULL, "kubelet.service", NULL, NULL, ON_KUBE, NULL },
         { "containerd", NULL, "containerd.service", NULL, NULL, ON_KUBE, containerd },
         { "crio", "cri-o", "crio.service", NULL, NULL, ON_KUBE, crio },
         { "kube-proxy", "proxy", "kube-proxy.service", NULL, NULL, ON_KUBE, proxied },
-        { "flanneld", "flannel", "flanneld.service", NULL, NULL, ON_KUBE, flannel },
-        { "haproxy", "slipway-haproxy", "slipway-haproxy.service", "slipway-haproxy", "haproxy", ON_KUBE, NULL },
-        { "keepalived", "slipway-keepalived", "slipway-keepalived.service", "slipway-keepalived", "keepalived", ROLE_CONTROL_PLANE, vip },
+        { "flanneld", "flannel", "flanneld.service", NULL, NULL, ON_KUBE, logs_flannel },
+        { "haproxy", "slipway-haproxy", "slipway-haproxy.service", "slipway-haproxy", "haproxy",
+                ON_KUBE, NULL },
+        { "keepalived", "slipway-keepalived", "slipway-keepalived.service", "slipway-keepalived",
+                "keepalived", ROLE_CONTROL_PLANE, logs_vip },
 };
 
 static bool runs_on(const struct component_row *row, const struct member *m)
@@ -44,7 +51,8 @@ static void list_components(const struct member *m, struct str *out, const char 
                         str_addf(out, "%s%s", n++ ? between : "", components[i].name);
 }
 
-static const struct component_row *find_component(const struct member *m, const char *name, struct error *err)
+static const struct component_row *find_component(
+        const struct member *m, const char *name, struct error *err)
 {
         const char *names[2 * ARRAY_SIZE(components)];
         size_t n = 0;
@@ -70,13 +78,17 @@ static const struct component_row *find_component(const struct member *m, const 
         return NULL;
 }
 
-/* What runs on the node, as root. A container's lines come without the runtime's own time and stream in front, which the component writes itself. */
-static const char *script(const struct component_row *row, const char *lines, bool follow, struct arena *a)
+/* What runs on the node, as root. A container's lines come without the runtime's own time and
+ * stream in front, which the component writes itself. */
+static const char *logs_script(
+        const struct component_row *row, const char *lines, bool follow, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
-        const char *journal = arena_printf(a, "exec journalctl --no-pager -u %s -n %s%s", row->unit ? row->unit : "", lines, follow ? " -f" : "");
+        const char *journal = arena_printf(a, "exec journalctl --no-pager -u %s -n %s%s",
+                row->unit ? row->unit : "", lines, follow ? " -f" : "");
         if (row->unit && row->pod)
-                str_addf(&s, "if systemctl cat %s >/dev/null 2>&1; then %s; fi; ", row->unit, journal);
+                str_addf(&s, "if systemctl cat %s >/dev/null 2>&1; then %s; fi; ", row->unit,
+                        journal);
         else if (row->unit)
                 str_add(&s, journal);
         if (row->pod)
@@ -111,7 +123,8 @@ int cmd_logs(const struct options *o, struct error *err)
         struct reach r CLEANUP(reach_release) = { 0 };
         const char *lines = o->lines ? o->lines : "100";
         if (!*lines || strspn(lines, "0123456789") != strlen(lines) || strlen(lines) > 9)
-                return error_set(err, EINVAL, EXIT_USAGE, "--lines: '%s' is not a number of lines", lines);
+                return error_set(
+                        err, EINVAL, EXIT_USAGE, "--lines: '%s' is not a number of lines", lines);
         int e = reach_open(&r, o, err);
         struct member *m = e < 0 ? NULL : reach_member(&r, o->args.v[0], err);
         if (!m)
@@ -119,7 +132,8 @@ int cmd_logs(const struct options *o, struct error *err)
         if (o->args.n < 2) {
                 struct str all CLEANUP(str_release) = { 0 };
                 list_components(m, &all, "\n");
-                printf("%s\n", str_text(&all));
+                print_text(stdout, str_text(&all));
+                print("\n");
                 return EXIT_OK;
         }
         const struct component_row *row = find_component(m, o->args.v[1], err);
@@ -128,5 +142,9 @@ int cmd_logs(const struct options *o, struct error *err)
         const struct link_target *t = &m->machine->target;
         if (t->sudo && t->sudo_password && (e = reach_input(t->sudo_password, err)) < 0)
                 return e;
-        return reach_exec(link_argv(t, remote_words(t, script(row, lines, o->follow, &r.arena), &r.arena), &r.arena), err);
+        return reach_show(
+                link_argv(t,
+                        remote_words(t, logs_script(row, lines, o->follow, &r.arena), &r.arena),
+                        &r.arena),
+                err);
 }

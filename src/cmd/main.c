@@ -1,41 +1,26 @@
 /* Parses the command line, runs one verb, prints its failure once. */
 #include <signal.h>
 
+#include "base/core.h"
 #include "cmd/options.h"
 #include "provider/provider.h"
 #include "provider/sudo.h"
 
-/* A message from a file name or a node must not steer the terminal. */
-static void print_clean(FILE *f, const char *s)
+static int main_report(const struct error *err)
 {
-        for (; *s; s++)
-                if ((unsigned char)*s < 0x20 || *s == 0x7f)
-                        fprintf(f, "\\x%02x", (unsigned char)*s);
-                else
-                        fputc(*s, f);
-}
-
-static int report(const struct error *err)
-{
-        if (err->message) {
-                fputs("slipway: ", stderr);
-                print_clean(stderr, err->message);
-                fputc('\n', stderr);
-        }
-        if (err->hint) {
-                fputs("hint: ", stderr);
-                print_clean(stderr, err->hint);
-                fputc('\n', stderr);
-        }
+        if (err->message)
+                print_err("slipway: %s\n", err->message);
+        if (err->hint)
+                print_err("hint: %s\n", err->hint);
         return err->status ? (int)err->status : EXIT_INTERNAL;
 }
 
 int cmd_version(const struct options *o, struct error *err)
 {
         if (o->output && streq(o->output, "json"))
-                printf("{\"version\": \"%s\"}\n", SLIPWAY_VERSION);
+                print("{\"version\": \"%s\"}\n", SLIPWAY_VERSION);
         else
-                printf("slipway %s\n", SLIPWAY_VERSION);
+                print("slipway %s\n", SLIPWAY_VERSION);
         return EXIT_OK;
 }
 
@@ -43,7 +28,7 @@ static int print_overview(FILE *to)
 {
         struct str s CLEANUP(str_release) = { 0 };
         help_overview(&s);
-        fputs(str_text(&s), to);
+        print_text(to, str_text(&s));
         return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -51,11 +36,11 @@ static int print_verb(const struct verb *v)
 {
         struct str s CLEANUP(str_release) = { 0 };
         help_verb(v, &s);
-        fputs(str_text(&s), stdout);
+        print_text(stdout, str_text(&s));
         return EXIT_OK;
 }
 
-static int run(int argc, char **argv, struct error *err)
+static int main_run(int argc, char **argv, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct options o = { 0 };
@@ -74,13 +59,14 @@ static int run(int argc, char **argv, struct error *err)
         return v->run(&o, err);
 }
 
-/* Output that did not reach its reader is a failure (a full disk), though a closed pipe is only the reader's choice. */
-static int finish(int status)
+/* Output that did not reach its reader is a failure (a full disk), though a closed pipe is only the
+ * reader's choice. */
+static int main_finish(int status)
 {
         if (fflush(stdout) == 0 && !ferror(stdout))
                 return status;
         if (errno != EPIPE)
-                fprintf(stderr, "slipway: cannot write the output: %s\n", strerror(errno));
+                print_err("slipway: cannot write the output: %s\n", strerror(errno));
         return status ? status : EXIT_INTERNAL;
 }
 
@@ -90,8 +76,11 @@ int main(int argc, char **argv)
         int kept;
         if (provider_keeper(argc, argv, &kept))
                 return kept;
+        core_never();
+        json_set_alloc_funcs(malloc, free_wiped);
         sudo_password_take();
-        signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(), not our death with a half-written state */
-        int status = run(argc, argv, &err);
-        return finish(status < 0 ? report(&err) : status);
+        signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(), not our death
+                                     with a half-written state */
+        int status = main_run(argc, argv, &err);
+        return main_finish(status < 0 ? main_report(&err) : status);
 }

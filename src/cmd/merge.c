@@ -19,7 +19,8 @@ static char *own_file(const struct options *o, struct error *err)
                         return xstrndup(list, strcspn(list, ":"));
         if (home && *home)
                 return xasprintf("%s/.kube/config", home);
-        error_set(err, ENOENT, EXIT_USAGE, "neither KUBECONFIG nor HOME is set, so there is no file to merge into");
+        error_set(err, ENOENT, EXIT_USAGE,
+                "neither KUBECONFIG nor HOME is set, so there is no file to merge into");
         error_hint(err, "name one with --kubeconfig");
         return NULL;
 }
@@ -27,7 +28,8 @@ static char *own_file(const struct options *o, struct error *err)
 static int make_parent(const char *path, struct error *err)
 {
         const char *slash = strrchr(path, '/');
-        char *dir CLEANUP(free_p) = slash && slash != path ? xstrndup(path, (size_t)(slash - path)) : NULL;
+        char *dir CLEANUP(free_p) =
+                slash && slash != path ? xstrndup(path, (size_t)(slash - path)) : NULL;
         return dir && access(dir, F_OK) < 0 ? dir_make(dir, 0700, err) : 0;
 }
 
@@ -41,12 +43,14 @@ static int lock_file(const char *path, char **lock, struct error *err)
         int code = errno;
         error_set(err, code, EXIT_INTERNAL, "cannot make the lock %s: %s", *lock, strerror(code));
         if (code == EEXIST)
-                error_hint(err, "kubectl may be writing the file just now; if not, remove the lock");
+                error_hint(
+                        err, "kubectl may be writing the file just now; if not, remove the lock");
         free(TAKE(*lock));
         return -code;
 }
 
-static int merge_into(const char *path, const char *ours, bool use, char **current, struct error *err)
+static int merge_into(
+        const char *path, const char *ours, bool use, char **current, struct error *err)
 {
         struct str theirs CLEANUP(str_wipe_release) = { 0 }, out CLEANUP(str_wipe_release) = { 0 };
         int r = access(path, F_OK) == 0 ? file_read(path, CONFIG_MAX, &theirs, err) : 0;
@@ -57,7 +61,8 @@ static int merge_into(const char *path, const char *ours, bool use, char **curre
 
 int merge_kubeconfig(const struct options *o, const char *ours, struct error *err)
 {
-        char *given CLEANUP(free_p) = own_file(o, err), *current CLEANUP(free_p) = NULL, *lock CLEANUP(free_p) = NULL;
+        char *given CLEANUP(free_p) = own_file(o, err), *current CLEANUP(free_p) = NULL,
+                    *lock CLEANUP(free_p) = NULL;
         if (!given)
                 return -err->code;
         char *real CLEANUP(free_p) = realpath(given, NULL); /* a link stays one */
@@ -71,6 +76,6 @@ int merge_kubeconfig(const struct options *o, const char *ours, struct error *er
                 unlink(lock);
         if (r < 0)
                 return r;
-        printf("merged into %s; the current context is %s\n", path, current);
+        print("merged into %s; the current context is %s\n", path, current);
         return EXIT_OK;
 }

@@ -1,7 +1,10 @@
 #include <event2/event.h>
 
-#include "cluster/plan.h"
+#include "base/file.h"
+#include "cluster/up/up.h"
 #include "cmd/operate.h"
+
+#define PLAN_MAX ((size_t)256 << 20)
 
 void base_free(struct event_base **b)
 {
@@ -20,26 +23,52 @@ bool operate_answer(const char *wanted)
         return streq(line, wanted);
 }
 
-/* A person at a terminal is asked. A script goes on, but takes no node away without --yes: a slip in the file must not. */
-static int approve(struct site *s, struct error *err)
+enum approval operate_approval(const struct options *o)
 {
-        const struct operation *op = s->approve_arg;
-        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !(op->options->output && streq(op->options->output, "json"));
+        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !cmd_json(o);
+        return o->yes ? APPROVAL_YES : person ? APPROVAL_ASK : APPROVAL_NOBODY;
+}
+
+/* A plan that was made and read earlier: --plan. NULL: there is none. */
+static int saved_read(const struct options *o, json_t **out, struct error *err)
+{
         struct str text CLEANUP(str_release) = { 0 };
-        if (plan_empty(s))
+        *out = NULL;
+        int r = o->plan ? file_read(o->plan, PLAN_MAX, &text, err) : 0;
+        if (r < 0 || !o->plan)
+                return r;
+        *out = json_loadb(str_text(&text), text.len, JSON_REJECT_DUPLICATES, NULL);
+        if (json_is_object(*out))
                 return 0;
-        json_t *json = json_pack("{s:s, s:o}", "event", "plan", "plan", plan_json(s));
-        plan_text(s, false, &text);
+        json_decref(*out);
+        *out = NULL;
+        error_set(err, EINVAL, EXIT_USAGE, "%s is not a plan", o->plan);
+        return error_hint(err, "slipway plan -o json > PLAN writes one; nothing was changed");
+}
+
+static void plan_say(const struct operation *op)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        json_t *json = json_pack("{s:s, s:o}", "event", "plan", "plan", plan_json(op->site));
+        plan_text(op->site, false, &text);
         ui_say(op->ui, str_text(&text), json);
         json_decref(json);
-        if (op->options->yes)
-                return 0;
-        if (person)
-                return ui_ask(op->ui, "go on?") ? 0 : -ECANCELED;
-        if (!s->gone_count)
-                return 0;
-        error_set(err, EPERM, EXIT_USAGE, "the plan removes %zu node%s, and nobody is there to be asked", s->gone_count, s->gone_count == 1 ? "" : "s");
-        return error_hint(err, "give --yes when that is meant; nothing was changed");
+}
+
+/* A person at a terminal is asked. -ECANCELED without words: they said no. */
+static int plan_ask(const struct operation *op, struct error *err)
+{
+        json_t *saved;
+        int r = saved_read(op->options, &saved, err);
+        if (r < 0)
+                return r;
+        if (!saved && !plan_empty(op->site))
+                plan_say(op);
+        r = plan_approved(op->site, operate_approval(op->options), saved, err);
+        json_decref(saved);
+        if (r == APPROVAL_WANTED)
+                r = ui_ask(op->ui, "go on?") ? 0 : -ECANCELED;
+        return r;
 }
 
 int operate_begin(struct operation *op, const struct options *o, struct site *s, struct error *err)
@@ -50,33 +79,54 @@ int operate_begin(struct operation *op, const struct options *o, struct site *s,
         if (r < 0)
                 return r;
         if (last)
-                fprintf(stderr, "going on: %s\n", last);
-        op->ui = ui_observe(&s->run, &(struct ui_options){ .json = o->output && streq(o->output, "json") });
-        s->approve = approve;
-        s->approve_arg = op;
+                print_err("going on: %s\n", last);
+        op->ui = ui_observe(&s->run, &(struct ui_options){ .json = cmd_json(o) });
         return 0;
 }
 
-int operate_end(struct operation *op, struct error *err)
+int operate_close(struct operation *op, int r, struct error *err)
 {
         struct site *s = op->site;
-        int r = run_execute(&s->run, err);
+        bool declined = r == -ECANCELED && !err->message;
         struct error late CLEANUP(error_release) = { 0 };
         int synced = identity_sync(&s->identity, r < 0 ? &late : err);
-        const char *result = r == -EINTR ? "interrupted" : r < 0 ? "failed" : s->declined ? RESULT_DECLINED : "done";
+        const char *result = declined      ? RESULT_DECLINED
+                             : r == -EINTR ? "interrupted"
+                             : r < 0       ? "failed"
+                                           : "done";
         journal_close(op->journal, result);
         ui_end(op->ui, s->identity.dir, result);
-        if (r == 0 && s->declined)
+        if (declined)
                 return error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
         return r < 0 ? r : synced;
 }
 
-int cmd_operate(const struct options *o, struct site *s, void (*steps)(struct site *), struct error *err)
+int operate_end(struct operation *op, struct error *err)
+{
+        return operate_close(op, run_execute(&op->site->run, err), err);
+}
+
+int cmd_operate(const struct options *o, struct site *s,
+        int (*apply)(struct site *s, struct error *err), struct error *err)
+{
+        struct operation op;
+        int r = operate_begin(&op, o, s, err);
+        return r < 0 ? r : operate_close(&op, apply(s, err), err);
+}
+
+int cmd_plan_and_apply(
+        const struct options *o, struct site *s, const struct edit *edit, struct error *err)
 {
         struct operation op;
         int r = operate_begin(&op, o, s, err);
         if (r < 0)
                 return r;
-        steps(s);
-        return operate_end(&op, err);
+        r = up_observe(s, err);
+        if (r == 0 && !s->only_stage)
+                r = plan_ask(&op, err);
+        if (r == 0 && !s->only_stage && edit)
+                r = edit_write(edit, err);
+        if (r == 0)
+                r = up_apply(s, err);
+        return operate_close(&op, r, err);
 }

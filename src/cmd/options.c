@@ -2,49 +2,80 @@
 
 #define AT(member) offsetof(struct options, member)
 
-/* Up to the empty row every verb takes them; after it, only the verbs that name them. */
+/* Options before the empty row apply to every verb; the others to verbs that list them. */
 const struct option_row option_table[] = {
         { "file", 'f', OPT_LIST, AT(files), "FILE", NULL, COMPLETE_FILE,
-                "the cluster's file; given several times, later ones are laid over earlier ones (default: cluster.yaml; - is standard input)" },
-        { "state", 0, OPT_STRING, AT(state), "DIR", NULL, COMPLETE_DIR, "where certificates, journal and lock are kept (default: .slipway)" },
-        { "output", 'o', OPT_STRING, AT(output), "FORMAT", "text json", COMPLETE_WORDS, "how results and problems are printed: text or json" },
-        { "help", 'h', OPT_FLAG, AT(help), NULL, NULL, COMPLETE_NONE, "explain" },
+                "the cluster's file; may be repeated, and later files are merged over earlier ones (default: cluster.yaml; - is standard input)" },
+        { "state", 0, OPT_STRING, AT(state), "DIR", NULL, COMPLETE_DIR,
+                "the state directory, with certificates, journal and lock (default: .slipway)" },
+        { "output", 'o', OPT_STRING, AT(output), "FORMAT", "text json", COMPLETE_WORDS,
+                "the output format of results and problems: text or json" },
+        { "help", 'h', OPT_FLAG, AT(help), NULL, NULL, COMPLETE_NONE, "print this help" },
         { "version", 'V', OPT_FLAG, AT(version), NULL, NULL, COMPLETE_NONE, "print the version" },
         { "", 0, OPT_FLAG, 0, NULL, NULL, COMPLETE_NONE, NULL },
-        { "dir", 'd', OPT_STRING, AT(dir), "DIR", NULL, COMPLETE_DIR, "where to write" },
-        { "format", 0, OPT_STRING, AT(format), "FORMAT", "files cloud-init ignition", COMPLETE_WORDS,
-                "what to write: files, cloud-init or ignition (default: files)" },
-        { "node", 'n', OPT_LIST, AT(nodes), "NODE", NULL, COMPLETE_NONE, "only this node; may be given several times" },
-        { "secrets", 0, OPT_FLAG, AT(secrets), NULL, NULL, COMPLETE_NONE, "write secret files too" },
-        { "facts", 0, OPT_STRING, AT(facts), "FILE", NULL, COMPLETE_FILE, "what is known of the machines (JSON)" },
-        { "provider", 'p', OPT_STRING, AT(provider), "NAME", "local ssh openstack aws", COMPLETE_WORDS,
-                "where machines come from: local, ssh, openstack or aws" },
+        { "dir", 'd', OPT_STRING, AT(dir), "DIR", NULL, COMPLETE_DIR, "the directory to write to" },
+        { "format", 0, OPT_STRING, AT(format), "FORMAT", "files user-data cloud-init ignition",
+                COMPLETE_WORDS,
+                "what to write: files, cloud-init, ignition, or user-data (the one of the two that each machine reads) (default: files)" },
+        { "node", 'n', OPT_LIST, AT(nodes), "NODE", NULL, COMPLETE_NONE,
+                "only this node; may be repeated" },
+        { "secrets", 0, OPT_FLAG, AT(secrets), NULL, NULL, COMPLETE_NONE, "include secret files" },
+        { "facts", 0, OPT_STRING, AT(facts), "FILE", NULL, COMPLETE_FILE,
+                "a JSON file with facts about the machines" },
+        { "provider", 'p', OPT_STRING, AT(provider), "NAME", "local ssh openstack aws",
+                COMPLETE_WORDS, "the provider of machines: local, ssh, openstack or aws" },
         { "name", 0, OPT_STRING, AT(name), "NAME", NULL, COMPLETE_NONE, "the cluster's name" },
-        { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR, "read a Kubespray inventory" },
+        { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR,
+                "convert the Kubespray inventory in DIR" },
         { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE,
-                "init: overwrite; reset: do not drain, and do not need the API; etcd: a snapshot of another cluster, members that are gone for good" },
+                "init, adopt: overwrite an existing file; upgrade: ignore removed APIs; rollback: keep etcd's data; reset, down: skip the drain, and continue without the API; etcd: accept a snapshot of another cluster, or members that are lost for good" },
         { "stage", 0, OPT_FLAG, AT(stage), NULL, NULL, COMPLETE_NONE,
-                "only send the new programs and images to the nodes, ahead of time; nothing else changes" },
-        { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE, "print the CustomResourceDefinition" },
-        { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE, "print the reference in Markdown" },
-        { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE, "how many lines from the end (default: 100)" },
-        { "follow", 0, OPT_FLAG, AT(follow), NULL, NULL, COMPLETE_NONE, "go on printing what comes" },
-        { "merge", 0, OPT_FLAG, AT(merge), NULL, NULL, COMPLETE_NONE, "put it into your own kubeconfig" },
+                "only send the new programs and images to the nodes; change nothing else" },
+        { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE,
+                "print the CustomResourceDefinition for kubectl apply" },
+        { "docs", 0, OPT_FLAG, AT(docs), NULL, NULL, COMPLETE_NONE,
+                "print the reference in Markdown" },
+        { "lines", 0, OPT_STRING, AT(lines), "N", NULL, COMPLETE_NONE,
+                "how many lines to print, from the end (default: 100)" },
+        { "follow", 0, OPT_FLAG, AT(follow), NULL, NULL, COMPLETE_NONE, "keep printing new lines" },
+        { "merge", 0, OPT_FLAG, AT(merge), NULL, NULL, COMPLETE_NONE,
+                "write the entries to your own kubeconfig file" },
+        { "oidc", 0, OPT_FLAG, AT(oidc), NULL, NULL, COMPLETE_NONE,
+                "the kubeconfig of people who log in at the provider of auth.oidc; USER is only their name in it (default: oidc)" },
         { "kubeconfig", 0, OPT_STRING, AT(kubeconfig), "FILE", NULL, COMPLETE_FILE,
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
-        { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE, "make it the current context" },
-        { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE, "how long it is good: 30m, 24h, 7d (default: 24h)" },
-        { "user", 0, OPT_STRING, AT(user), "NAME", NULL, COMPLETE_NONE, "whom it is for, of auth.users: it goes when they are shut out" },
+        { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE,
+                "set the current context to this cluster" },
+        { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE,
+                "how long the token is valid: 30m, 24h, 7d (default: 24h; with --control-plane 2h, which is also the most)" },
+        { "token-file", 0, OPT_STRING, AT(token_file), "FILE", NULL, COMPLETE_FILE,
+                "a file with the token to create, which only you can read (- is standard input; default: a random token)" },
+        { "control-plane", 0, OPT_FLAG, AT(control_plane), NULL, NULL, COMPLETE_NONE,
+                "token create: let the machine join as a control plane; the Secret kubeadm-certs exists until the token expires" },
+        { "user", 0, OPT_STRING, AT(user), "NAME", NULL, COMPLETE_NONE,
+                "the user of auth.users the token is for; it is deleted when the user is removed" },
         { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
-        { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "ask nothing: what the plan says is meant" },
-        { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE, "end with status 9 when something would change" },
-        { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE, "go on asking, every two seconds, and show what changes" },
+        { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "do not ask for confirmation" },
+        { "plan", 0, OPT_STRING, AT(plan), "FILE", NULL, COMPLETE_FILE,
+                "carry out exactly the plan saved with 'slipway plan -o json', without asking; refused if the file or the cluster has changed since" },
+        { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE,
+                "exit with status 9 if something would change" },
+        { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE,
+                "keep watching, and show every change" },
+        { "hardening", 0, OPT_FLAG, AT(hardening), NULL, NULL, COMPLETE_NONE,
+                "print every CIS control with its result and the reason" },
         { "ask-sudo-password", 0, OPT_FLAG, AT(ask_sudo_password), NULL, NULL, COMPLETE_NONE,
-                "ask for the password that sudo on the nodes wants; SLIPWAY_SUDO_PASSWORD gives it without asking" },
-        { "key", 0, OPT_STRING, AT(key), "FILE", NULL, COMPLETE_FILE, "the ssh key to log in with (default: as ssh would)" },
-        { "ssh-option", 0, OPT_LIST, AT(ssh_options), "OPTION", NULL, COMPLETE_NONE, "an option for ssh, as its -o takes it; may be given several times" },
+                "ask for the password of sudo on the nodes; the environment variable SLIPWAY_SUDO_PASSWORD sets it without asking" },
+        { "key", 0, OPT_STRING, AT(key), "FILE", NULL, COMPLETE_FILE,
+                "the ssh key to log in with (default: ssh chooses)" },
+        { "ssh-option", 0, OPT_LIST, AT(ssh_options), "OPTION", NULL, COMPLETE_NONE,
+                "an option for ssh, as for ssh -o; may be repeated" },
         { "finish", 0, OPT_FLAG, AT(finish), NULL, NULL, COMPLETE_NONE,
-                "certs rotate-ca: take the old key of service accounts out at once, without waiting until every token was renewed" },
+                "certs rotate-ca: remove the old service-account key now, without waiting for all tokens to be renewed" },
+        { "ssh-config", 0, OPT_FLAG, AT(ssh_config), NULL, NULL, COMPLETE_NONE,
+                "print an OpenSSH configuration, for ssh -F" },
+        { "ansible", 0, OPT_FLAG, AT(ansible), NULL, NULL, COMPLETE_NONE,
+                "print an Ansible inventory in YAML, or with -o json as a dynamic inventory does" },
         { "man", 0, OPT_FLAG, AT(man), NULL, NULL, COMPLETE_NONE, "print the man page" },
 };
 const size_t option_count = ARRAY_SIZE(option_table);
@@ -70,7 +101,8 @@ bool option_applies(const struct option_row *row, const struct verb *v)
 static const struct option_row *find_long(const char *name, size_t n)
 {
         for (size_t i = 0; i < option_count; i++)
-                if (option_table[i].name[0] && strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
+                if (option_table[i].name[0] && strlen(option_table[i].name) == n &&
+                        strncmp(option_table[i].name, name, n) == 0)
                         return &option_table[i];
         return NULL;
 }
@@ -84,11 +116,12 @@ static const struct option_row *find_letter(char letter)
 }
 
 /* Sets one option; `value` is NULL for flags. */
-static int set_option(const struct option_row *row, const char *value, struct arena *a, struct options *out, struct error *err)
+static int set_option(const struct option_row *row, const char *value, struct arena *a,
+        struct options *out, struct error *err)
 {
         void *at = (char *)out + row->offset;
         if (row->words && !word_in(row->words, value)) {
-                error_set(err, EINVAL, EXIT_USAGE, "--%s: there is no %s '%s'", row->name, row->name, value);
+                error_set(err, EINVAL, EXIT_USAGE, "--%s: unknown value '%s'", row->name, value);
                 return error_hint(err, "choose one of: %s", row->words);
         }
         switch (row->type) {
@@ -113,13 +146,18 @@ static int unknown_option(const char *arg, struct error *err)
                 if (option_table[i].name[0])
                         names[n++] = option_table[i].name;
         char *word CLEANUP(free_p) = xstrndup(arg, len);
-        const char *near = has_prefix(word, "--") ? nearest(word + 2, names, n) : NULL;
-        error_set(err, EINVAL, EXIT_USAGE, "there is no option %s", word);
-        return near ? error_hint(err, "did you mean --%s?", near) : error_hint(err, "slipway --help lists what there is");
+        const char *near = streq(word, "--token")   ? "token-file"
+                           : has_prefix(word, "--") ? nearest(word + 2, names, n)
+                                                    : NULL;
+        error_set(err, EINVAL, EXIT_USAGE, "unknown option %s", word);
+        return near ? error_hint(err, "did you mean --%s?", near)
+                    : error_hint(err, "'slipway --help' lists all of them");
 }
 
-/* One argument that begins with a dash; may take the next one as its value. `seen` records which rows were used. */
-static int parse_option(char **argv, int argc, int *i, struct arena *a, struct options *out, bool *seen, struct error *err)
+/* One argument that begins with a dash; may take the next one as its value. `seen` records which
+ * rows were used. */
+static int parse_option(char **argv, int argc, int *i, struct arena *a, struct options *out,
+        bool *seen, struct error *err)
 {
         const char *arg = argv[*i], *value = NULL;
         const struct option_row *row;
@@ -139,7 +177,8 @@ static int parse_option(char **argv, int argc, int *i, struct arena *a, struct o
                 return error_set(err, EINVAL, EXIT_USAGE, "--%s takes no value", row->name);
         if (row->type != OPT_FLAG && !value) {
                 if (*i + 1 >= argc)
-                        return error_set(err, EINVAL, EXIT_USAGE, "--%s needs a value: %s", row->name, row->value);
+                        return error_set(err, EINVAL, EXIT_USAGE, "--%s needs a value: %s",
+                                row->name, row->value);
                 value = argv[++*i];
         }
         seen[row - option_table] = true;
@@ -153,32 +192,38 @@ static int unknown_verb(const char *word, struct error *err)
         for (size_t i = 0; i < verb_count && n < ARRAY_SIZE(names); i++)
                 names[n++] = verb_table[i].name;
         const char *near = nearest(word, names, n);
-        error_set(err, EINVAL, EXIT_USAGE, "there is no verb '%s'", word);
-        return near ? error_hint(err, "did you mean 'slipway %s'?", near) : error_hint(err, "slipway --help lists what there is");
+        error_set(err, EINVAL, EXIT_USAGE, "unknown verb '%s'", word);
+        return near ? error_hint(err, "did you mean 'slipway %s'?", near)
+                    : error_hint(err, "'slipway --help' lists all of them");
 }
 
-/* What only shows once the verb is known: options it does not take, too few or too many arguments. */
-static int check_verb(const struct verb *v, const struct options *o, const bool *seen, struct error *err)
+/* Checks that need the verb: options it does not have, too few or too many arguments. */
+static int check_verb(
+        const struct verb *v, const struct options *o, const bool *seen, struct error *err)
 {
         if (o->help || o->version)
                 return 0;
         for (size_t i = 0; i < option_count; i++)
                 if (seen[i] && !option_applies(&option_table[i], v)) {
-                        error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' takes no --%s", v->name, option_table[i].name);
-                        return error_hint(err, "slipway help %s lists what it takes", v->name);
+                        error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' has no option --%s",
+                                v->name, option_table[i].name);
+                        return error_hint(err, "'slipway help %s' lists its options", v->name);
                 }
         if (o->args.n < (size_t)v->min_args) {
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' needs an argument: %s", v->name, v->args);
-                return error_hint(err, "slipway help %s explains", v->name);
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' needs an argument: %s", v->name,
+                        v->args);
+                return error_hint(err, "see 'slipway help %s'", v->name);
         }
         if (v->max_args >= 0 && o->args.n > (size_t)v->max_args) {
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' does not take '%s'", v->name, o->args.v[v->max_args]);
-                return error_hint(err, "slipway help %s explains", v->name);
+                error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' does not take the argument '%s'",
+                        v->name, o->args.v[v->max_args]);
+                return error_hint(err, "see 'slipway help %s'", v->name);
         }
         return 0;
 }
 
-int options_parse(int argc, char **argv, struct arena *a, struct options *out, const struct verb **verb, struct error *err)
+int options_parse(int argc, char **argv, struct arena *a, struct options *out,
+        const struct verb **verb, struct error *err)
 {
         bool seen[ARRAY_SIZE(option_table)] = { false }, only_args = false;
         *verb = NULL;

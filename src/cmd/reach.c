@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include "base/core.h"
 #include "cmd/reach.h"
 
 int reach_open(struct reach *r, const struct options *o, struct error *err)
@@ -11,7 +12,20 @@ int reach_open(struct reach *r, const struct options *o, struct error *err)
                 return e;
         r->base = event_base_new();
         r->opened = true;
-        return site_look(&r->site, r->base, &r->arena, r->cluster, o->state ? o->state : ".slipway", err);
+        return site_look(
+                &r->site, r->base, &r->arena, r->cluster, o->state ? o->state : ".slipway", err);
+}
+
+int reach_api(struct reach *r, const struct options *o, struct error *err)
+{
+        int e = reach_open(r, o, err);
+        if (e == 0 && !r->site.identity.prefix) {
+                error_set(err, ENOENT, EXIT_STATE,
+                        "cluster %s does not exist yet from this state directory",
+                        r->cluster->name);
+                e = error_hint(err, "slipway up creates it; --state names another directory");
+        }
+        return e == 0 ? site_kube(&r->site, err) : e;
 }
 
 void reach_release(struct reach *r)
@@ -37,7 +51,8 @@ static int no_node(struct reach *r, const char *name, struct error *err)
                 str_addf(&all, " and %zu more", s->count - 20);
         const char *near = nearest(name, names, s->count);
         error_set(err, EINVAL, EXIT_USAGE, "cluster %s has no node '%s'", r->cluster->name, name);
-        return near ? error_hint(err, "did you mean %s?", near) : error_hint(err, "it has: %s", str_text(&all));
+        return near ? error_hint(err, "did you mean %s?", near)
+                    : error_hint(err, "it has: %s", str_text(&all));
 }
 
 struct member *reach_member(struct reach *r, const char *name, struct error *err)
@@ -51,9 +66,10 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
                 return m;
         error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "node %s: its machine %s", name,
                 m->machine->state == MACHINE_STOPPED  ? "is stopped"
-                : m->machine->state == MACHINE_ABSENT ? "has not been made"
+                : m->machine->state == MACHINE_ABSENT ? "does not exist yet"
                                                       : "has no address yet");
-        error_hint(err, m->machine->state == MACHINE_STOPPED ? "slipway up starts it" : "slipway up makes it");
+        error_hint(err, m->machine->state == MACHINE_STOPPED ? "slipway up starts it"
+                                                             : "slipway up creates it");
         return NULL;
 }
 
@@ -62,20 +78,26 @@ int reach_input(const char *line, struct error *err)
 {
         int fd[2];
         if (pipe2(fd, O_CLOEXEC) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-        bool ok = write(fd[1], line, strlen(line)) == (ssize_t)strlen(line) && write(fd[1], "\n", 1) == 1 && dup2(fd[0], STDIN_FILENO) == STDIN_FILENO;
+                return error_set(
+                        err, errno, EXIT_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+        bool ok = write(fd[1], line, strlen(line)) == (ssize_t)strlen(line) &&
+                  write(fd[1], "\n", 1) == 1 && dup2(fd[0], STDIN_FILENO) == STDIN_FILENO;
         close_p(&fd[0]);
         close_p(&fd[1]);
-        return ok ? 0 : error_set(err, errno, EXIT_INTERNAL, "cannot give ssh its input: %s", strerror(errno));
+        return ok ? 0
+                  : error_set(err, errno, EXIT_INTERNAL, "cannot give ssh its input: %s",
+                            strerror(errno));
 }
 
 int reach_exec(const char *const *argv, struct error *err)
 {
         signal(SIGPIPE, SIG_DFL); /* ours is ignored, and a child would inherit that */
         fflush(stdout);
+        core_as_before();
         execvp(argv[0], (char *const *)argv);
         int code = errno;
         signal(SIGPIPE, SIG_IGN);
         error_set(err, code, EXIT_INTERNAL, "cannot run %s: %s", argv[0], strerror(code));
-        return code == ENOENT ? error_hint(err, "on Debian: apt-get install openssh-client") : -code;
+        return code == ENOENT ? error_hint(err, "on Debian: apt-get install openssh-client")
+                              : -code;
 }

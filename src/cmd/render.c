@@ -1,12 +1,18 @@
-/* render: every node's NodeSpec as a tree of files, as user-data, or as a list. Node by node: memory does not grow with the cluster. */
+/* render: every node's NodeSpec as a tree of files, as user-data, or as a list. Node by node:
+ * memory does not grow with the cluster. */
 #include <time.h>
 
 #include "cmd/cmd.h"
 #include "deliver/outdir.h"
 #include "deliver/userdata.h"
 
-enum format { FORMAT_FILES, FORMAT_CLOUD_INIT, FORMAT_IGNITION };
-static const char *const format_names[] = { "files", "cloud-init", "ignition" };
+enum format {
+        FORMAT_FILES,
+        FORMAT_CLOUD_INIT,
+        FORMAT_IGNITION,
+        FORMAT_USER_DATA /* either, a node each */
+};
+static const char *const format_names[] = { "files", "cloud-init", "ignition", "user-data" };
 
 /* Each rendering holds one of these: what render may replace. */
 static const char *const marks[] = { "nodespec.json", "user-data", "config.ign", NULL };
@@ -42,16 +48,29 @@ static enum format format_of(const char *name)
         return FORMAT_FILES;
 }
 
+/* user-data: what the provider's images take; without a cloud, what the node's system reads. */
+static bool as_ignition(const struct render *r, const struct node *n)
+{
+        const struct provider *p = &r->cluster->provider;
+        if (r->format != FORMAT_USER_DATA)
+                return r->format == FORMAT_IGNITION;
+        return p->kind == PROVIDER_OPENSTACK ? p->openstack.user_data == USER_DATA_IGNITION
+               : p->kind == PROVIDER_AWS     ? p->aws.user_data == USER_DATA_IGNITION
+                                             : n->pool->os && streq(n->pool->os, "flatcar");
+}
+
 static int unknown_node(struct render *r, const char *name, struct error *err)
 {
         const char **names = arena_array(&r->arena, const char *, r->cluster->node_count + 1);
         for (size_t i = 0; i < r->cluster->node_count; i++)
                 names[i] = r->cluster->nodes[i].name;
         const char *near = nearest(name, names, r->cluster->node_count);
-        error_set(err, ENOENT, EXIT_USAGE, "there is no node %s in cluster %s", name, r->cluster->name);
+        error_set(err, ENOENT, EXIT_USAGE, "there is no node %s in cluster %s", name,
+                r->cluster->name);
         if (near)
                 return error_hint(err, "did you mean %s?", near);
-        return error_hint(err, "its nodes are %s%s%s%s", names[0], r->cluster->node_count > 1 ? ", " : "", r->cluster->node_count > 1 ? names[1] : "",
+        return error_hint(err, "its nodes are %s%s%s%s", names[0],
+                r->cluster->node_count > 1 ? ", " : "", r->cluster->node_count > 1 ? names[1] : "",
                 r->cluster->node_count > 2 ? " …" : "");
 }
 
@@ -81,7 +100,8 @@ static int check_addresses(const struct render *r, struct error *err)
                 const struct node *n = &r->cluster->nodes[i];
                 bool wanted = chosen < r->count && r->nodes[chosen] == n;
                 chosen += wanted;
-                if ((!wanted && !(n->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))) || n->ip[0].family)
+                if ((!wanted && !(n->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))) ||
+                        n->ip[0].family)
                         continue;
                 missing++;
                 first = first ? first : n;
@@ -89,10 +109,14 @@ static int check_addresses(const struct render *r, struct error *err)
         if (!missing)
                 return 0;
         if (missing == 1)
-                error_set(err, ENOENT, EXIT_USAGE, "node %s has no address yet, and files of nodes name it", first->name);
+                error_set(err, ENOENT, EXIT_USAGE,
+                        "node %s has no address yet, and files of nodes name it", first->name);
         else
-                error_set(err, ENOENT, EXIT_USAGE, "%zu nodes have no address yet (%s is the first), and files of nodes name them", missing, first->name);
-        return error_hint(err, "give their addresses with --facts FILE, or render what they are made with: --format cloud-init");
+                error_set(err, ENOENT, EXIT_USAGE,
+                        "%zu nodes have no address yet (%s is the first), and files of nodes name them",
+                        missing, first->name);
+        return error_hint(err,
+                "give their addresses with --facts FILE, or render what they are made with: --format user-data");
 }
 
 static int check_usage(const struct render *r, struct error *err)
@@ -100,7 +124,9 @@ static int check_usage(const struct render *r, struct error *err)
         if (r->format == FORMAT_FILES)
                 return check_addresses(r, err);
         if (r->o->secrets) {
-                error_set(err, EINVAL, EXIT_USAGE, "--secrets does not go with --format %s: user-data never holds a secret", r->o->format);
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "--secrets does not go with --format %s: user-data never holds a secret",
+                        r->o->format);
                 return error_hint(err, "leave it out, or use --format files");
         }
         if (r->o->dir || r->count == 1)
@@ -123,12 +149,14 @@ static int prepare(struct render *r, struct error *err)
                 return ret;
         if (r->format != FORMAT_FILES)
                 return 0;
-        ret = identity_open(r->o->state ? r->o->state : ".slipway", r->cluster, time(NULL), &r->identity, err);
+        ret = identity_open(
+                r->o->state ? r->o->state : ".slipway", r->cluster, time(NULL), &r->identity, err);
         r->has_identity = ret == 0;
         return ret;
 }
 
-static int render_spec(struct render *r, const struct node *n, struct nodespec *out, struct error *err)
+static int render_spec(
+        struct render *r, const struct node *n, struct nodespec *out, struct error *err)
 {
         struct node_identity leaves CLEANUP(node_identity_release) = { 0 };
         struct facts facts = { 0 };
@@ -144,9 +172,11 @@ static int render_spec(struct render *r, const struct node *n, struct nodespec *
         return ret < 0 ? ret : node_render(&in, out, err);
 }
 
-static int write_entry(struct outdir *d, const struct spec_entry *e, bool secrets, struct error *err)
+static int write_entry(
+        struct outdir *d, const struct spec_entry *e, bool secrets, struct error *err)
 {
-        if (e->kind != SPEC_DIR && e->kind != SPEC_FILE && e->kind != SPEC_LINK)
+        if (e->kind != SPEC_DIR && e->kind != SPEC_FILE && e->kind != SPEC_BLOCK &&
+                e->kind != SPEC_LINK)
                 return 0;
         if (e->class == CLASS_SECRET && !secrets)
                 return 0;
@@ -156,7 +186,8 @@ static int write_entry(struct outdir *d, const struct spec_entry *e, bool secret
                 return outdir_dir(d, path, mode, err);
         if (e->kind == SPEC_LINK)
                 return outdir_link(d, path, e->target, err);
-        return outdir_file(d, path, e->content, e->len, e->class == CLASS_SECRET ? mode & 0600 : mode, err);
+        return outdir_file(
+                d, path, e->content, e->len, e->class == CLASS_SECRET ? mode & 0600 : mode, err);
 }
 
 static int write_tree(const struct render *r, const struct nodespec *s, struct error *err)
@@ -164,7 +195,8 @@ static int write_tree(const struct render *r, const struct nodespec *s, struct e
         struct outdir d CLEANUP(outdir_release) = { 0 };
         struct str text CLEANUP(str_release) = { 0 };
         nodespec_json(s, &text);
-        int ret = outdir_begin(&r->root, s->node->name, r->o->secrets ? 0700 : 0755, marks, &d, err);
+        int ret =
+                outdir_begin(&r->root, s->node->name, r->o->secrets ? 0700 : 0755, marks, &d, err);
         for (size_t i = 0; ret == 0 && i < s->count; i++)
                 ret = write_entry(&d, &s->entries[i], r->o->secrets, err);
         if (ret == 0)
@@ -176,25 +208,31 @@ static int write_userdata(const struct render *r, const struct nodespec *s, stru
 {
         struct outdir d CLEANUP(outdir_release) = { 0 };
         struct str data CLEANUP(str_release) = { 0 };
-        bool ignition = r->format == FORMAT_IGNITION;
-        int ret = userdata_fit(r->cluster, s, ignition ? USER_DATA_IGNITION : USER_DATA_CLOUD_INIT, r->cluster->provider.kind, &data, err);
+        bool ignition = as_ignition(r, s->node);
+        int ret = userdata_fit(r->cluster, s, ignition ? USER_DATA_IGNITION : USER_DATA_CLOUD_INIT,
+                r->cluster->provider.kind, &data, err);
         if (ret < 0)
                 return ret;
         if (!r->o->dir && isatty(STDOUT_FILENO) && has_prefix(str_text(&data), "\x1f\x8b")) {
-                error_set(err, EINVAL, EXIT_USAGE, "the user-data is compressed, and would only disturb the terminal");
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "the user-data is compressed, and would only disturb the terminal");
                 return error_hint(err, "pipe it into gzip -d, or write it to a file with -d DIR");
         }
         if (!r->o->dir) {
-                fwrite(data.data, 1, data.len, stdout);
+                print_bytes(stdout, data.data, data.len);
                 return 0;
         }
         ret = outdir_begin(&r->root, s->node->name, 0755, marks, &d, err);
         if (ret == 0)
-                ret = outdir_file(&d, ignition ? "config.ign" : "user-data", data.data, data.len, 0644, err);
+                ret = outdir_file(
+                        &d, ignition ? "config.ign" : "user-data", data.data, data.len, 0644, err);
         return ret < 0 ? ret : outdir_commit(&d, err);
 }
 
-static const char *entry_subject(const struct spec_entry *e) { return e->path ? e->path : e->name ? e->name : ""; }
+static const char *entry_subject(const struct spec_entry *e)
+{
+        return e->path ? e->path : e->name ? e->name : "";
+}
 
 static void list_entries(const struct render *r, const struct nodespec *s)
 {
@@ -204,15 +242,16 @@ static void list_entries(const struct render *r, const struct nodespec *s)
                 width = n > width ? n : width;
         }
         if (r->count > 1)
-                printf("%s:\n", s->node->name);
-        printf("%-9s %-10s %-5s %-*s  %s\n", "KIND", "CLASS", "MODE", width, "PATH", "UNITS");
+                print("%s:\n", s->node->name);
+        print("%-9s %-10s %-5s %-*s  %s\n", "KIND", "CLASS", "MODE", width, "PATH", "UNITS");
         for (size_t i = 0; i < s->count; i++) {
                 const struct spec_entry *e = &s->entries[i];
                 char mode[8] = "";
                 if (e->mode)
                         snprintf(mode, sizeof(mode), "%04o", e->mode & 07777);
                 int pad = e->units && *e->units ? width : 0;
-                printf("%-9s %-10s %-5s %-*s%s%s\n", spec_kind_name(e->kind), spec_class_name(e->class), mode, pad, entry_subject(e), pad ? "  " : "",
+                print("%-9s %-10s %-5s %-*s%s%s\n", spec_kind_name(e->kind),
+                        spec_class_name(e->class), mode, pad, entry_subject(e), pad ? "  " : "",
                         pad ? e->units : "");
         }
 }
@@ -221,14 +260,16 @@ static void print_spec(const struct render *r, const struct nodespec *s, size_t 
 {
         struct str text CLEANUP(str_release) = { 0 };
         if (!json(r)) {
-                printf("%s", i ? "\n" : "");
+                print(i ? "\n" : "");
                 list_entries(r, s);
                 return;
         }
         nodespec_json(s, &text);
         while (text.len && text.data[text.len - 1] == '\n')
                 str_truncate(&text, text.len - 1);
-        printf("%s%s%s", i ? ",\n" : "[", str_text(&text), i + 1 == r->count ? "]\n" : "");
+        print(i ? ",\n" : "[");
+        print_text(stdout, str_text(&text));
+        print(i + 1 == r->count ? "]\n" : "");
 }
 
 static int render_node(struct render *r, size_t i, struct error *err)
@@ -259,7 +300,7 @@ int cmd_render(const struct options *o, struct error *err)
         if (ret < 0)
                 return ret;
         if (o->dir)
-                printf(json(&r)        ? "{\"nodes\": %zu, \"format\": \"%s\"}\n"
+                print(json(&r)         ? "{\"nodes\": %zu, \"format\": \"%s\"}\n"
                         : r.count == 1 ? "wrote %zu node as %s\n"
                                        : "wrote %zu nodes as %s\n",
                         r.count, format_names[r.format]);

@@ -15,6 +15,6 @@ int cmd_schema(const struct options *o, struct error *err)
                 schema_docs(&text);
         else
                 schema_json(&text);
-        fputs(str_text(&text), stdout);
+        print_text(stdout, str_text(&text));
         return EXIT_OK;
 }

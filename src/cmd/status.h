@@ -2,11 +2,11 @@
 #ifndef SLIPWAY_CMD_STATUS_H
 #define SLIPWAY_CMD_STATUS_H
 
-#include "cluster/status.h"
+#include "cluster/status/status.h"
 #include "cmd/reach.h"
 
 /* The answer as a table for people. */
-void status_print(FILE *f, const json_t *o, struct arena *a);
+void status_print(struct str *out, const json_t *o, bool all, struct arena *a);
 /* --watch: an exit status, or err. */
 int status_follow(struct reach *r, const struct options *o, struct error *err);
 

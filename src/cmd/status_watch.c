@@ -1,4 +1,5 @@
-/* status --watch: the table drawn over itself on a terminal, else a line for every change, or an object a line. */
+/* status --watch: the table drawn over itself on a terminal, else a line for every change, or an
+ * object a line. */
 #include <sys/ioctl.h>
 #include <time.h>
 
@@ -18,7 +19,10 @@ struct follow {
         void (*show)(struct follow *f, const json_t *answer);
 };
 
-static const char *text_of(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+static const char *status_watch_text_of(const json_t *o, const char *key)
+{
+        return json_string_value(json_object_get(o, key));
+}
 
 static void clock_text(char out[16])
 {
@@ -35,7 +39,8 @@ static bool terminal(void)
         return isatty(STDOUT_FILENO) && term && *term && !streq(term, "dumb");
 }
 
-/* How many bytes of the line fit: a character may have several, and what continues one takes no room. */
+/* How many bytes of the line fit: a character may have several, and what continues one takes no
+ * room. */
 static size_t fitting(const char *line, size_t n, int cols)
 {
         size_t i = 0;
@@ -45,7 +50,8 @@ static size_t fitting(const char *line, size_t n, int cols)
         return i;
 }
 
-/* Up by what was drawn before, then line by line; what is too long or too much for the window is cut, or the next drawing would miss its place. */
+/* Up by what was drawn before, then line by line; what is too long or too much for the window is
+ * cut, or the next drawing would miss its place. */
 static void compose(struct follow *f, const char *text, struct str *out)
 {
         struct winsize w = { 0 };
@@ -68,17 +74,15 @@ static void draw(struct follow *f, const json_t *answer)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct str out CLEANUP(str_release) = { 0 };
-        char *text CLEANUP(free_p) = NULL, clock[16];
-        size_t n = 0;
-        FILE *m = open_memstream(&text, &n);
-        if (!m)
-                return;
+        struct str text CLEANUP(str_release) = { 0 };
+        char clock[16];
         clock_text(clock);
-        fprintf(m, "%s, %s (Ctrl-C ends)\n\n", text_of(answer, "cluster"), clock);
-        status_print(m, answer, &a);
-        fclose(m);
-        compose(f, text, &out);
-        fwrite(out.data, 1, out.len, stdout); /* one write, so that no half of a picture is seen */
+        text_addf(
+                &text, "%s, %s (Ctrl-C ends)\n\n", status_watch_text_of(answer, "cluster"), clock);
+        status_print(&text, answer, false, &a);
+        compose(f, str_text(&text), &out);
+        print_bytes(
+                stdout, out.data, out.len); /* one write, so that no half of a picture is seen */
 }
 
 /* ---- lines ---- */
@@ -93,7 +97,7 @@ static void say(const char *fmt, ...)
         str_vaddf(&s, fmt, ap);
         va_end(ap);
         clock_text(clock);
-        printf("%s %s\n", clock, str_text(&s));
+        print("%s %s\n", clock, str_text(&s));
 }
 
 static char *value_text(const json_t *v)
@@ -105,10 +109,12 @@ static char *value_text(const json_t *v)
         return xstrdup(json_is_string(v) ? json_string_value(v) : "unknown");
 }
 
-static void compare(const char *what, const json_t *before, const json_t *after, const char *const *keys)
+static void status_watch_compare(
+        const char *what, const json_t *before, const json_t *after, const char *const *keys)
 {
         for (; *keys; keys++) {
-                const json_t *a = json_object_get(before, *keys), *b = json_object_get(after, *keys);
+                const json_t *a = json_object_get(before, *keys),
+                             *b = json_object_get(after, *keys);
                 if (json_equal(a, b))
                         continue;
                 char *from CLEANUP(free_p) = value_text(a), *to CLEANUP(free_p) = value_text(b);
@@ -116,18 +122,20 @@ static void compare(const char *what, const json_t *before, const json_t *after,
         }
 }
 
-static void compare_lists(const char *word, const char *name, const json_t *before, const json_t *after, const char *const *keys)
+static void compare_lists(const char *word, const char *name, const json_t *before,
+        const json_t *after, const char *const *keys)
 {
         size_t i;
         const json_t *o;
         json_array_foreach(after, i, o)
         {
-                char *what CLEANUP(free_p) = xasprintf("%s %s", word, text_of(o, name));
-                compare(what, json_array_get(before, i), o, keys);
+                char *what CLEANUP(free_p) =
+                        xasprintf("%s %s", word, status_watch_text_of(o, name));
+                status_watch_compare(what, json_array_get(before, i), o, keys);
         }
 }
 
-static bool listed(const json_t *list, const json_t *item)
+static bool status_watch_listed(const json_t *list, const json_t *item)
 {
         size_t i;
         const json_t *o;
@@ -139,24 +147,34 @@ static void problems(const char *word, const json_t *list, const json_t *other)
 {
         size_t i;
         const json_t *o;
-        json_array_foreach(list, i, o) if (!listed(other, o)) say("%s: %s", word, json_string_value(o));
+        json_array_foreach(list, i, o) if (!status_watch_listed(other, o))
+                say("%s: %s", word, json_string_value(o));
 }
 
 static void lines(struct follow *f, const json_t *answer)
 {
-        static const char *const node[] = { "machine", "ready", "version", "drift", "address", NULL }, *const api[] = { "ready", "version", NULL },
-                                 *const server[] = { "ready", NULL }, *const etcd[] = { "healthy", "leader", "version", NULL },
-                                 *const whole[] = { "run", "healthy", NULL };
-        const json_t *last = f->last, *now = json_object_get(answer, "problems"), *before = json_object_get(last, "problems");
+        static const char *const
+                node[] = { "machine", "ready", "version", "drift", "address", NULL },
+                *const api[] = { "ready", "version", NULL }, *const server[] = { "ready", NULL },
+                *const etcd[] = { "healthy", "leader", "version", NULL },
+                *const whole[] = { "run", "healthy", NULL };
+        const json_t *last = f->last, *now = json_object_get(answer, "problems"),
+                     *before = json_object_get(last, "problems");
         if (last) {
-                compare_lists("node", "name", json_object_get(last, "nodes"), json_object_get(answer, "nodes"), node);
-                compare("API", json_object_get(last, "api"), json_object_get(answer, "api"), api);
-                compare_lists("API server on", "node", json_object_get(json_object_get(last, "api"), "servers"),
+                compare_lists("node", "name", json_object_get(last, "nodes"),
+                        json_object_get(answer, "nodes"), node);
+                status_watch_compare(
+                        "API", json_object_get(last, "api"), json_object_get(answer, "api"), api);
+                compare_lists("API server on", "node",
+                        json_object_get(json_object_get(last, "api"), "servers"),
                         json_object_get(json_object_get(answer, "api"), "servers"), server);
-                compare_lists("etcd on", "node", json_object_get(last, "etcd"), json_object_get(answer, "etcd"), etcd);
-                compare(text_of(answer, "cluster"), last, answer, whole);
+                compare_lists("etcd on", "node", json_object_get(last, "etcd"),
+                        json_object_get(answer, "etcd"), etcd);
+                status_watch_compare(status_watch_text_of(answer, "cluster"), last, answer, whole);
         } else {
-                say("%s is %s, %zu nodes", text_of(answer, "cluster"), json_is_true(json_object_get(answer, "healthy")) ? "healthy" : "not healthy",
+                say("%s is %s, %zu nodes", status_watch_text_of(answer, "cluster"),
+                        json_is_true(json_object_get(answer, "healthy")) ? "healthy"
+                                                                         : "not healthy",
                         json_array_size(json_object_get(answer, "nodes")));
         }
         problems("problem", now, before);
@@ -165,13 +183,12 @@ static void lines(struct follow *f, const json_t *answer)
 
 static void object(struct follow *f, const json_t *answer)
 {
-        char *text CLEANUP(free_p) = json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        printf("%s\n", text ? text : "{}");
+        print_json(answer, JSON_COMPACT | JSON_PRESERVE_ORDER);
 }
 
 /* ---- all of it ---- */
 
-static bool on_answer(const json_t *answer, bool healthy, void *arg)
+static bool on_status_watch_answer(const json_t *answer, bool healthy, void *arg)
 {
         struct follow *f = arg;
         f->healthy = healthy;
@@ -185,9 +202,9 @@ int status_follow(struct reach *r, const struct options *o, struct error *err)
 {
         bool json = o->output && streq(o->output, "json");
         struct follow f = { .show = json ? object : terminal() ? draw : lines };
-        int e = status_watch(&r->site, EVERY, on_answer, &f, err);
+        int e = status_watch(&r->site, EVERY, on_status_watch_answer, &f, err);
         if (f.show == draw)
-                fputs(CURSOR_SHOW, stdout);
+                print_bytes(stdout, CURSOR_SHOW, strlen(CURSOR_SHOW));
         json_decref(f.last);
         return e < 0 ? e : f.healthy ? EXIT_OK : EXIT_UNHEALTHY;
 }

@@ -5,178 +5,238 @@ const struct verb verb_table[] = {
         { .name = "init",
                 .args = "",
                 .summary = "write a first cluster.yaml",
-                .help = "Writes a short, commented file for the provider (local when none is named). With --from-kubespray it reads a Kubespray inventory "
-                        "directory instead "
-                        "and says what it could not carry over. An existing file is kept unless --force is given.",
+                .help = "Writes a short, commented cluster.yaml for a provider (by default local). "
+                        "With --from-kubespray it reads a Kubespray inventory directory instead and "
+                        "lists the settings that it could not convert. An existing file is not "
+                        "overwritten unless --force is given.",
                 .options = "provider name from-kubespray force",
                 .run = cmd_init },
         { .name = "check",
                 .args = "",
                 .summary = "check cluster.yaml and list every problem",
-                .help = "Reads the files of -f in order (defaults, site, cluster: later ones win), and lists all that is wrong with the result, each with its "
-                        "place and a hint. "
-                        "Nothing is written and nothing is contacted.",
-                .options = "",
+                .help = "Reads the files given with -f in order (for example defaults, site, "
+                        "cluster: later files override earlier ones) and lists every problem of the "
+                        "result with its position and a hint. It writes nothing and connects to "
+                        "nothing. With --hardening it shows which controls of the CIS benchmark the "
+                        "cluster would pass.",
+                .options = "hardening",
                 .run = cmd_check },
         { .name = "render",
                 .args = "",
                 .summary = "write every node's files, or its user-data",
-                .help = "Shows exactly what each node will hold. --format files writes DIR/NODE/root/... and DIR/NODE/nodespec.json; cloud-init and ignition "
-                        "write the user-data of machines "
-                        "that a provider makes, which holds immutable entries only. Without -d, one node's user-data goes to standard output and files are "
-                        "listed. Secrets are left out unless "
-                        "--secrets is given. Certificates come from the state directory and are made there the first time.",
+                .help = "Writes exactly the files that each node will have. --format files writes "
+                        "DIR/NODE/root/... and DIR/NODE/nodespec.json; cloud-init and ignition "
+                        "write the user-data for creating machines (user-data: the one of the two "
+                        "that each machine reads), which holds only immutable entries. Without -d, "
+                        "the user-data of one node is printed, and files are only listed. Secrets "
+                        "are left out unless --secrets is given. Certificates are read from the "
+                        "state directory and created there the first time.",
                 .options = "format node dir secrets facts",
                 .run = cmd_render },
         { .name = "plan",
                 .args = "",
-                .summary = "say what up would change, node by node, and what that disrupts",
-                .help = "Looks at every machine, at etcd and at the API, and changes nothing: each node with what would become of it, each file and unit that "
-                        "differs, what restarts, which nodes are drained, made or removed. With --exit-code the status is 9 when there is something to do.",
+                .summary = "show what up would change, node by node, and what that disrupts",
+                .help = "Inspects every machine, etcd and the API, and changes nothing. Shows for "
+                        "each node what would be done, which files and units differ, what restarts, "
+                        "and which nodes would be drained, created or removed. With --exit-code the "
+                        "exit status is 9 if there is something to do.",
                 .options = "exit-code ask-sudo-password",
                 .run = cmd_plan },
         { .name = "up",
                 .args = "",
-                .summary = "make the cluster as the file says, or change it until it is so",
-                .help = "Looks at every machine, shows the plan and asks (--yes: does not), then does that and no more. A cluster that is yet to be is made "
-                        "all at "
-                        "once; one that lives is changed one control-plane node after another, etcd members come as learners, workers whose kubelet or runtime "
-                        "changes are drained, and each node must be well before the next. Nodes that are no longer in the file are removed: without a terminal "
-                        "only "
-                        "with --yes. A run that was stopped goes on where it stopped; a second run changes nothing.",
-                .options = "yes ask-sudo-password",
+                .summary = "create the cluster, or change it until it matches the file",
+                .help = "Inspects every machine, shows the plan, asks for confirmation (unless "
+                        "--yes is given), and then carries out exactly that plan. A new cluster is "
+                        "created on all nodes at the same time. In an existing cluster, "
+                        "control-plane nodes are changed one after another, new etcd members join "
+                        "as learners, workers are drained if their kubelet or container runtime "
+                        "changes, and each node must be healthy before the next one is changed. "
+                        "Nodes that are no longer in the file are removed; without a terminal this "
+                        "needs --yes. An interrupted run continues where it stopped. A second run "
+                        "changes nothing.",
+                .options = "yes plan ask-sudo-password",
                 .run = cmd_up },
         { .name = "scale",
                 .args = "POOL=N...",
                 .min_args = 1,
                 .max_args = -1,
-                .summary = "write another count of a pool into the file, and do what 'up' does",
-                .help = "The plan is shown and asked for as in 'up'; only then the file is written, with its comments and spacing as they were. A run that is "
-                        "stopped later goes on with 'slipway up'. New machines are numbered on; the ones with the highest numbers go first. A pool of hosts "
-                        "has "
-                        "no count: add the host to the file, or take it out with 'slipway remove-node'.",
+                .summary = "set the number of machines in a pool, then run up",
+                .help = "Shows the plan and asks for confirmation as up does. The file is written "
+                        "only after that; comments and formatting are kept. If the run is "
+                        "interrupted, 'slipway up' continues it. New machines get the next free "
+                        "numbers; machines with the highest numbers are removed first. A pool of "
+                        "hosts has no count: add the host to the file, or remove it with 'slipway "
+                        "remove-node'.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_scale },
         { .name = "remove-node",
                 .args = "NODE...",
                 .min_args = 1,
                 .max_args = -1,
-                .summary = "take nodes out of the file and out of the cluster",
-                .help = "A host leaves its pool's list; of counted machines there is one less, and the number of the one that went is put under 'without', so "
-                        "that "
-                        "no other node changes its name or address. Then it is as in 'up': the plan, the question, the file, and the run. The node is drained, "
-                        "leaves etcd and the API, and its machine goes; on a host of yours Kubernetes is taken off. One that is dead is taken out without "
-                        "being asked. Refused when etcd would lose its quorum.",
+                .summary = "remove nodes from the file and from the cluster",
+                .help = "A host is removed from its pool's list. In a pool with a count, the count "
+                        "is reduced by one and the number of the removed machine is listed under "
+                        "'without', so that no other node changes its name or address. Then the "
+                        "plan is shown, confirmed, written to the file and carried out as by up: "
+                        "the node is drained, removed from etcd and from the API, and its machine "
+                        "is deleted; on an existing host (provider ssh) Kubernetes is uninstalled "
+                        "instead. A node that does not answer is removed without contacting it. "
+                        "Refused if etcd would lose its quorum.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_remove_node },
         { .name = "upgrade",
                 .args = "VERSION",
                 .min_args = 1,
                 .max_args = 1,
-                .summary = "take the cluster to another version of Kubernetes",
-                .help = "Writes the version into the file and does what up does then: looks for APIs in use that the new version does not have, sends the new "
-                        "programs to "
-                        "all nodes while the old version runs, takes a snapshot of etcd, then changes control-plane nodes one by one and workers "
-                        "upgrade.workersAtOnce "
-                        "at a time, each drained (disruption budgets are kept), changed, looked at and given back. A node that does not become well goes back "
-                        "to its old "
-                        "version by itself. Killed anywhere, the next upgrade or up goes on where it stopped. No minor version may be skipped. --force: in "
-                        "spite of APIs "
-                        "that go away.",
+                .summary = "upgrade the cluster to another version of Kubernetes",
+                .help = "Writes the version to the file and then does what up does: it looks for "
+                        "APIs in use that the new version does not have, sends the new programs to "
+                        "all nodes while the old version keeps running, and takes an etcd snapshot. "
+                        "Then it upgrades control-plane nodes one by one, and workers "
+                        "upgrade.workersAtOnce at a time: each node is drained "
+                        "(PodDisruptionBudgets are respected), changed, checked and uncordoned. A "
+                        "node that does not become healthy is rolled back to its old version "
+                        "automatically. An interrupted upgrade is continued by the next upgrade or "
+                        "up. Minor versions cannot be skipped. --force upgrades even if APIs in use "
+                        "are removed by the new version.",
                 .options = "yes force stage ask-sudo-password",
                 .run = cmd_upgrade },
         { .name = "rollback",
                 .args = "",
-                .summary = "take the cluster back to the version before the last upgrade",
-                .help = "Goes back the way upgrade came: control-plane nodes one by one, then workers. When the API stores some things in another form since, "
-                        "the snapshot "
-                        "that the upgrade took is put back too, and what was written since is lost: that is asked, and a script must give --yes. --force goes "
-                        "back "
-                        "and keeps the store as it is.",
+                .summary = "return to the version before the last upgrade",
+                .help = "Changes control-plane nodes one by one, then workers, like upgrade. If the "
+                        "API stores some objects in a newer form since the upgrade, the snapshot "
+                        "that the upgrade took is restored too, and everything written after it is "
+                        "lost: this needs a confirmation, or --yes in a script. --force rolls back "
+                        "without the snapshot and keeps etcd's data.",
                 .options = "yes force ask-sudo-password",
                 .run = cmd_rollback },
         { .name = "down",
                 .args = "",
-                .summary = "take away the machines that slipway made",
-                .help = "Removes every machine of the cluster with all it holds. On hosts you have (provider ssh) it is 'reset' of all of them. The cluster's "
+                .summary = "delete the machines that slipway created",
+                .help = "Deletes every machine of the cluster with all its data. On existing hosts "
+                        "(provider ssh) it does what 'reset' does for all of them. The cluster's "
                         "certificates stay in the state directory.",
                 .options = "yes force",
                 .run = cmd_down },
         { .name = "reset",
                 .args = "[NODE...]",
                 .max_args = -1,
-                .summary = "take Kubernetes off hosts and leave them as they were",
-                .help = "A node is drained, leaves etcd and the API, and then everything that slipway and the cluster's programs put on its host goes: files, "
-                        "units, containers, images, mounts, links, rules, packages that came with it. What was there before is put back. A member that etcd "
-                        "needs "
-                        "for its "
-                        "quorum is refused. It works on a broken node, and may be repeated. Without a NODE it is the whole cluster: you are asked for its "
-                        "name unless --yes is given. --force leaves without a drain, and without the API if that does not answer.",
+                .summary = "uninstall Kubernetes from hosts and restore their previous state",
+                .help = "Each node is drained and removed from etcd and the API. Then everything "
+                        "that slipway and the cluster's programs installed on the host is removed: "
+                        "files, units, containers, images, mounts, network interfaces, firewall "
+                        "rules, packages. Files and settings that slipway had replaced are "
+                        "restored. An etcd member that the quorum needs is refused. It also works "
+                        "on broken nodes and can be repeated. Without a NODE it resets the whole "
+                        "cluster and asks for the cluster's name, unless --yes is given. --force "
+                        "skips the drain, and continues without the API if that does not answer.",
                 .options = "yes force",
                 .run = cmd_reset },
         { .name = "adopt",
                 .args = "[USER@]HOST[:PORT]",
                 .min_args = 1,
                 .max_args = 1,
-                .summary = "take over a cluster that kubeadm made",
-                .help = "Reads the cluster through a control-plane HOST and its API, writes cluster.yaml (-f names another file) and takes the cluster's "
-                        "authorities and "
-                        "keys into the state directory. Nothing on the hosts is changed: 'slipway plan' shows what 'slipway up' would, and what need not "
-                        "change (etcd as a "
-                        "static pod, kube-proxy as a DaemonSet, the runtime, the fabric, DNS) is kept as an option. What cannot be kept is refused with a "
-                        "sentence.",
+                .summary = "take over a cluster that was created with kubeadm",
+                .help = "Reads the cluster through a control-plane HOST and the API, writes "
+                        "cluster.yaml (or the file given with -f) and copies the cluster's "
+                        "certificate authorities and keys into the state directory. It changes "
+                        "nothing on the hosts; 'slipway plan' shows what 'slipway up' would change. "
+                        "Settings that differ from slipway's defaults (etcd as a static pod, "
+                        "kube-proxy as a DaemonSet, the hosts' own container runtime, pod network "
+                        "and DNS) are kept and written to the file as options. Clusters with "
+                        "settings that cannot be kept are refused, with the reason.",
                 .options = "name force key ssh-option",
                 .run = cmd_adopt },
         { .name = "kubeconfig",
-                .args = "",
-                .summary = "print the kubeconfig of the administrator and the users, or merge it into yours",
-                .help = "Certificates come from the state directory and are made there the first time. What is printed is secret. With --merge it goes into "
-                        "your "
-                        "own file instead: entries of this cluster are replaced, all others stay as they are, and the current context changes only when there "
-                        "is none or --use is given.",
-                .options = "facts merge kubeconfig use",
+                .args = "[USER]",
+                .max_args = 1,
+                .summary =
+                        "print the kubeconfigs of the administrator and the users, or merge them into yours",
+                .help = "Certificates are read from the state directory and created there the first "
+                        "time. The output is secret. With --merge the entries are written to your "
+                        "own kubeconfig file instead: entries of this cluster are replaced, all "
+                        "others are kept, and the current context changes only if there is none or "
+                        "if --use is given. With --oidc it holds no certificate of a person: kubectl "
+                        "calls its plugin oidc-login (kubelogin), which logs in with a browser at "
+                        "the provider of auth.oidc. It is the same for everyone, and secret only if "
+                        "auth.oidc.clientSecretFile is set.",
+                .options = "facts merge oidc kubeconfig use",
                 .run = cmd_kubeconfig },
         { .name = "status",
                 .args = "",
-                .summary = "say how the cluster is: nodes, API, etcd, certificates, versions, drift",
-                .help = "Asks every machine, etcd and the API at once and changes nothing; a run that is under way is not disturbed. What cannot be reached is "
-                        "said "
-                        "so. The exit status is 0 when all is well and 7 when something is not. With --watch it goes on asking the API every two seconds and "
-                        "the "
-                        "machines every ten, "
-                        "until it is interrupted: on a terminal the picture is drawn anew, elsewhere there is a line for every change, and with -o json an "
-                        "object a line.",
-                .options = "watch ask-sudo-password",
+                .summary = "show the state of nodes, API, etcd, certificates, versions and drift",
+                .help = "Queries every machine, etcd and the API at the same time. It changes "
+                        "nothing and does not disturb a run in progress. Whatever does not answer "
+                        "is reported as unreachable. The exit status is 0 if the cluster is healthy "
+                        "and 7 if not. With --watch it queries the API every two seconds and the "
+                        "machines every ten until it is interrupted: on a terminal the table is "
+                        "redrawn, otherwise a line is printed for each change (with -o json, one "
+                        "object per line).",
+                .options = "watch hardening ask-sudo-password",
                 .run = cmd_status },
+        { .name = "verify",
+                .args = "",
+                .summary = "check that pods, services, DNS and the API work between all nodes",
+                .help = "Starts a small pod on every node for a moment, in the namespace "
+                        "slipway-verify, as the end of up does. From each of them it asks the pods "
+                        "on the other nodes, a service by address and by name, and the API through "
+                        "its service; then kubectl exec and logs. Prints a row for each check. The "
+                        "exit status is 0 if everything works and 7 if not. It waits for no other "
+                        "run: it is refused while one is in progress.",
+                .options = "ask-sudo-password",
+                .run = cmd_verify },
         { .name = "ssh",
                 .args = "NODE [-- COMMAND...]",
                 .min_args = 1,
                 .max_args = -1,
                 .summary = "open a shell on a node, or run a command there",
-                .help = "Runs your own ssh with the node's address, user, key and host key filled in. The words of the command reach the node as they are "
-                        "given: slipway ssh w1 -- sh -c 'uptime; df -h'. The exit status is ssh's.",
+                .help = "Runs your ssh with the node's address, user, key and host key. The words "
+                        "of the command reach the node unchanged: slipway ssh w1 -- sh -c 'uptime; "
+                        "df -h'. The exit status is that of ssh.",
                 .options = "",
                 .run = cmd_ssh },
+        { .name = "inventory",
+                .args = "",
+                .summary = "print the nodes for ssh or Ansible",
+                .help = "--ssh-config prints an OpenSSH configuration with a Host entry per node: "
+                        "address, port, user, key, jump host and the other settings that 'slipway "
+                        "ssh' uses. --ansible prints an Ansible inventory with the groups that "
+                        "Kubespray uses (kube_control_plane, etcd, kube_node, k8s_cluster) and a "
+                        "group pool_NAME per pool. Both are made from cluster.yaml and the state "
+                        "directory; no machine is contacted. Neither contains a password.",
+                .options = "ssh-config ansible",
+                .run = cmd_inventory },
         { .name = "logs",
                 .args = "NODE [COMPONENT]",
                 .min_args = 1,
                 .max_args = 2,
-                .summary = "print what a component of a node says",
-                .help = "Without COMPONENT it lists those that the node runs: apiserver, controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
-                        "flanneld, haproxy, keepalived.",
+                .summary = "print the log of a component on a node",
+                .help = "Without COMPONENT it lists the components that the node runs: apiserver, "
+                        "controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
+                        "flanneld, haproxy, keepalived. On a terminal, control characters are shown "
+                        "as text; to a pipe or file the bytes are written unchanged.",
                 .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },
         { .name = "certs",
-                .args = "list|renew|rotate-ca [NODE...|cluster|etcd|front-proxy|sa|all]",
-                .arg_words = "list renew rotate-ca",
+                .args = "list|renew|rotate-ca|approve [NODE...|cluster|etcd|front-proxy|sa|all]",
+                .arg_words = "list renew rotate-ca approve",
                 .min_args = 1,
                 .max_args = -1,
-                .summary = "list every certificate, renew them, or change the authorities",
-                .help = "list shows every certificate on every node, in kubeconfigs there and in the state directory: whose it is, who signed it, how long it "
-                        "is good, who uses it; the exit status is 7 when one has expired. renew issues all anew (or those of the named nodes) and rolls them "
-                        "out as up does. up renews by itself what has less than a third of its life left, also when everything has expired. rotate-ca changes "
-                        "the authorities or the key of service accounts in three rolls: both are believed, the new one signs, the old one goes; one that "
-                        "was stopped goes on with the next up. certificates.ca in cluster.yaml may name the new authority.",
+                .summary =
+                        "list certificates, renew them, rotate the CAs, approve kubelets' requests",
+                .help = "list shows every certificate on the nodes, in kubeconfigs there and in the "
+                        "state directory: its subject, its issuer, how long it is valid and which "
+                        "component uses it; the exit status is 7 if one has expired. renew issues "
+                        "all certificates again (or those of the named nodes) and distributes them "
+                        "as up does. up itself renews certificates in the last third of their "
+                        "lifetime, even if all have expired. rotate-ca replaces certificate "
+                        "authorities or the service-account key in three phases: nodes trust both, "
+                        "the new one signs, the old one is removed; an interrupted rotation is "
+                        "continued by the next up. certificates.ca in cluster.yaml can name the new "
+                        "CA. approve approves the serving certificates that kubelets of machines "
+                        "joined with kubeadm request (without a name it lists the requests); up "
+                        "approves renewals for the same names and addresses.",
                 .options = "yes finish ask-sudo-password",
                 .run = cmd_certs },
         { .name = "encryption",
@@ -184,9 +244,10 @@ const struct verb verb_table[] = {
                 .arg_words = "rotate",
                 .min_args = 1,
                 .max_args = 1,
-                .summary = "encrypt secrets in etcd with a new key",
-                .help = "The new key is made known to all API servers, then it encrypts, then every object of encryption.resources is written again, then "
-                        "the old key goes. One that was stopped goes on with the next up.",
+                .summary = "replace the key that encrypts secrets in etcd",
+                .help = "All API servers receive the new key, then encrypt with it, then every "
+                        "object of encryption.resources is written again, then the old key is "
+                        "removed. An interrupted rotation is continued by the next up.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_encryption },
         { .name = "token",
@@ -194,30 +255,52 @@ const struct verb verb_table[] = {
                 .arg_words = "create list delete",
                 .min_args = 1,
                 .max_args = 2,
-                .summary = "make, list or delete tokens with which machines join",
-                .help = "create prints the kubeadm join line for a machine that slipway does not keep; the token is good for --ttl, and goes with --user's "
-                        "NAME when that is taken out of auth.users. list shows the tokens without their secrets. delete takes a token's ID, the six "
-                        "characters before the dot.",
-                .options = "ttl user",
+                .summary = "create, list or delete bootstrap tokens",
+                .help = "create prints the kubeadm join command for a machine that slipway does not "
+                        "manage. The token is random, or that of --token-file; it is valid for "
+                        "--ttl; with --user it is deleted when that user is removed from "
+                        "auth.users. With --control-plane the machine becomes a control plane: for "
+                        "two hours at most, or until the token is deleted, the Secret kubeadm-certs "
+                        "holds the cluster's CAs and keys, encrypted with the key in the printed "
+                        "command. list shows the tokens without their "
+                        "secrets. delete takes a token's ID, which is the six characters before the "
+                        "dot.",
+                .options = "ttl user token-file control-plane",
                 .run = cmd_token },
         { .name = "etcd",
                 .args = "members|snapshot|restore|recover|drill|defrag [SNAPSHOT]",
                 .arg_words = "members snapshot restore recover drill defrag",
                 .min_args = 1,
                 .max_args = 2,
-                .summary = "look after the store: members, snapshots, restore, recovery",
-                .help = "members says who is in etcd and how they are. snapshot takes a copy of the store, checks it and brings it here. drill restores the "
-                        "newest "
-                        "snapshot (or the one named) into an etcd and an API server of its own on this computer and counts what reads back. restore puts a "
-                        "snapshot back, onto the machines that are there or onto new ones; what was written after it is lost, so it asks, and a script gives "
-                        "--yes. recover rebuilds etcd after its "
-                        "quorum is gone from the member with the newest data. defrag gives free space back, one member at a time, the leader last.",
+                .summary = "manage etcd: members, snapshots, restore, recovery",
+                .help = "members lists the etcd members and their health. snapshot takes a "
+                        "snapshot, verifies it and copies it to this computer. drill tests the "
+                        "newest snapshot (or the given one): it restores it into a separate etcd "
+                        "and API server on this computer and counts the objects that can be read. "
+                        "restore restores a snapshot on the existing machines or on new ones; "
+                        "everything written after the snapshot is lost, so it asks for "
+                        "confirmation, or needs --yes in a script. recover rebuilds etcd after the "
+                        "loss of its quorum, from the member with the newest data. defrag frees "
+                        "unused disk space, one member at a time, the leader last.",
                 .options = "dir to force yes",
                 .run = cmd_etcd },
+        { .name = "report",
+                .args = "[NUMBER]",
+                .max_args = 1,
+                .summary = "list the reports of earlier runs, or open one",
+                .help = "Every run that changes something writes an HTML page with its steps, their "
+                        "times and what they changed. Without a NUMBER the reports are listed, "
+                        "oldest first; with one its path is printed, and on a desktop it is opened "
+                        "in the browser. report.html in the state directory is a link to the newest "
+                        "report.",
+                .options = "",
+                .run = cmd_report },
         { .name = "schema",
                 .args = "",
-                .summary = "print the schema of cluster.yaml",
-                .help = "JSON Schema for editors; --crd prints the CustomResourceDefinition for kubectl apply, --docs the reference in Markdown.",
+                .summary = "print the JSON Schema of cluster.yaml",
+                .help = "Prints the JSON Schema, for editors. --crd prints the "
+                        "CustomResourceDefinition for kubectl apply, --docs the reference in "
+                        "Markdown.",
                 .options = "crd docs",
                 .run = cmd_schema },
         { .name = "completion",
@@ -226,8 +309,8 @@ const struct verb verb_table[] = {
                 .min_args = 1,
                 .max_args = 1,
                 .summary = "print shell completion",
-                .help = "bash: source <(slipway completion bash). zsh: slipway completion zsh > a file _slipway on $fpath. fish: slipway completion fish | "
-                        "source.",
+                .help = "bash: source <(slipway completion bash). zsh: slipway completion zsh > a "
+                        "file _slipway on $fpath. fish: slipway completion fish | source.",
                 .options = "",
                 .run = cmd_completion },
         { .name = "help",
@@ -237,14 +320,31 @@ const struct verb verb_table[] = {
                 .help = "--man prints the man page: slipway help --man | man -l -",
                 .options = "man",
                 .run = cmd_help },
-        { .name = "version", .args = "", .summary = "print the version", .options = "", .run = cmd_version },
+        { .name = "version",
+                .args = "",
+                .summary = "print the version",
+                .options = "",
+                .run = cmd_version },
 };
 const size_t verb_count = ARRAY_SIZE(verb_table);
+
+/* For the project's own demo, tests and benches: in no help, man page or completion. */
+static const struct verb hidden_table[] = {
+        { .name = "programs",
+                .args = "[NAME[@VERSION]|SET|PROGRAM...]",
+                .max_args = -1,
+                .summary = "build upstream's programs into the cache",
+                .options = "dir",
+                .run = cmd_programs },
+};
 
 const struct verb *verb_find(const char *name)
 {
         for (size_t i = 0; i < verb_count; i++)
                 if (streq(verb_table[i].name, name))
                         return &verb_table[i];
+        for (size_t i = 0; i < ARRAY_SIZE(hidden_table); i++)
+                if (streq(hidden_table[i].name, name))
+                        return &hidden_table[i];
         return NULL;
 }

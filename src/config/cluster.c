@@ -26,7 +26,11 @@ int version_compare(const struct version *a, const struct version *b)
         return a->patch < b->patch ? -1 : a->patch > b->patch;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp((*(const struct node *const *)a)->name, (*(const struct node *const *)b)->name); }
+static int cluster_by_name(const void *a, const void *b)
+{
+        return strcmp(
+                (*(const struct node *const *)a)->name, (*(const struct node *const *)b)->name);
+}
 
 void cluster_index(struct cluster *c)
 {
@@ -36,14 +40,17 @@ void cluster_index(struct cluster *c)
         for (size_t i = 0; i < c->node_count; i++)
                 if (c->nodes[i].pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))
                         c->few_end = i + 1;
-        qsort(c->by_name, c->node_count, sizeof(*c->by_name), by_name);
+        qsort(c->by_name, c->node_count, sizeof(*c->by_name), cluster_by_name);
 }
 
 const struct node *cluster_node(const struct cluster *c, const char *name)
 {
         if (c->by_name) {
                 const struct node key = { .name = name }, *k = &key;
-                const struct node **found = c->node_count ? bsearch(&k, c->by_name, c->node_count, sizeof(*c->by_name), by_name) : NULL;
+                const struct node **found = c->node_count
+                                                    ? bsearch(&k, c->by_name, c->node_count,
+                                                              sizeof(*c->by_name), cluster_by_name)
+                                                    : NULL;
                 return found ? *found : NULL;
         }
         for (size_t i = 0; i < c->node_count; i++)
@@ -79,7 +86,7 @@ const char *cluster_endpoint_host(const struct cluster *c)
         if (c->api.load_balancer && hostport_split(c->api.load_balancer, host, &port))
                 return arena_strdup(c->arena, host);
         if (c->api.vip)
-                return c->api.vip;
+                return c->api.vip_name ? c->api.vip_name : c->api.vip;
         if (c->api.names.n)
                 return c->api.names.v[0];
         const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
@@ -95,6 +102,16 @@ long cluster_endpoint_port(const struct cluster *c)
         if (c->api.load_balancer && hostport_split(c->api.load_balancer, host, &port) && port)
                 return port;
         return c->api.port;
+}
+
+/* The default prefix is the issuer, and none for the claim email; "-" is none. */
+const char *oidc_username_prefix(struct arena *a, const struct oidc *o)
+{
+        if (o->username_prefix && *o->username_prefix)
+                return streq(o->username_prefix, "-") ? "" : o->username_prefix;
+        return o->username_claim && streq(o->username_claim, "email")
+                       ? ""
+                       : arena_printf(a, "%s#", o->issuer);
 }
 
 size_t cluster_dns(const struct cluster *c, struct ip out[2])

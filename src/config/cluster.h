@@ -1,6 +1,7 @@
-/* The Cluster: cluster.yaml, parsed, defaulted and validated. Every struct that the file can hold begins with `src`, the place it
- * was read from (NULL when it was not written); tree_get(x->src, "field") is the place of one field. schema.c has the
- * table that fills these, and says what each field means. Strings are never NULL unless said; they live in the arena. */
+/* The Cluster: cluster.yaml, parsed, defaulted and validated. Every struct that the file can hold
+ * begins with `src`, the place it was read from (NULL when it was not written); tree_get(x->src,
+ * "field") is the place of one field. schema.c has the table that fills these, and says what each
+ * field means. Strings are never NULL unless said; they live in the arena. */
 #ifndef SLIPWAY_CLUSTER_H
 #define SLIPWAY_CLUSTER_H
 
@@ -10,7 +11,7 @@
 
 struct version {
         unsigned major, minor, patch;
-        const char *text; /* "1.36.3", no v */
+        const char *text; /* "1.36.1", no v */
 };
 
 struct strings {
@@ -62,8 +63,9 @@ struct disks {
 
 struct volume { /* a disk the provider makes */
         const struct tree *src;
-        int64_t size;                                   /* bytes */
-        const char *type, *device, *filesystem, *mount; /* device: NULL lets the provider's order decide */
+        int64_t size; /* bytes */
+        const char *type, *device, *filesystem,
+                *mount; /* device: NULL lets the provider's order decide */
 };
 struct volumes {
         size_t n;
@@ -96,7 +98,8 @@ struct kubelet_options {
         struct pairs system_reserved, kube_reserved, eviction_hard;
         long max_pods;
         struct pairs flags;
-        const struct tree *config; /* free-form KubeletConfiguration fields laid over ours, or NULL */
+        const struct tree
+                *config; /* free-form KubeletConfiguration fields laid over ours, or NULL */
 };
 
 struct pool {
@@ -106,7 +109,8 @@ struct pool {
         long count;             /* -1: not given */
         struct numbers without; /* numbers that no machine of it has (any longer) */
         struct hosts hosts;
-        const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL: debian */
+        const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL:
+                           debian */
         struct pairs labels, annotations;
         struct taints taints;
         struct disks disks;
@@ -134,12 +138,14 @@ struct provider_ssh {
         const struct tree *src;
         const char *user, *key, *bastion, *sudo_password_file; /* may be NULL but for user */
         long port;
+        long connections;       /* at once; 0: as many as this computer bears */
         struct strings options; /* ssh -o words */
         bool sudo;
 };
 struct provider_openstack {
         const struct tree *src;
-        const char *cloud, *region, *network, *subnet, *external_network, *image, *user, *keypair; /* region, subnet, external_network, keypair: may be NULL */
+        const char *cloud, *region, *network, *subnet, *external_network, *image, *user,
+                *keypair; /* region, subnet, external_network, keypair: may be NULL */
         enum user_data user_data;
         int load_balancer;              /* enum os_lb */
         struct strings security_groups; /* "managed" or names */
@@ -161,7 +167,8 @@ struct aws_dns {
 };
 struct provider_aws {
         const struct tree *src;
-        const char *profile, *region, *image, *user, *keypair, *instance_profile; /* profile, keypair, instance_profile: may be NULL */
+        const char *profile, *region, *image, *user, *keypair,
+                *instance_profile; /* profile, keypair, instance_profile: may be NULL */
         struct strings zones;
         struct aws_vpc vpc;
         enum user_data user_data;
@@ -184,6 +191,7 @@ struct provider {
 struct api {
         const struct tree *src;
         const char *vip;           /* an address, or NULL */
+        const char *vip_name;      /* a DNS name of the VIP, which clients use instead; or NULL */
         const char *vip_interface; /* NULL: the interface that holds the node's address */
         long virtual_router_id;    /* 0: from the VIP */
         struct strings names;      /* further names and addresses in the certificate */
@@ -217,7 +225,8 @@ struct network {
         int proxy_mode; /* enum proxy_mode */
         int proxy_run;  /* enum proxy_run */
         bool manage_dns;
-        const char *proxy_image, *dns_image; /* of the cluster's own kube-proxy and CoreDNS; NULL: as they are */
+        const char *proxy_image,
+                *dns_image; /* of the cluster's own kube-proxy and CoreDNS; NULL: as they are */
 };
 
 enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };
@@ -231,27 +240,37 @@ struct runtime {
         bool managed;         /* false: the host's own, left as it is */
 };
 
-enum artifact_source { ARTIFACT_AUTO, ARTIFACT_BUNDLE, ARTIFACT_MIRROR, ARTIFACT_UPSTREAM, ARTIFACT_BUILD };
+enum artifact_source {
+        ARTIFACT_AUTO,
+        ARTIFACT_BUNDLE,
+        ARTIFACT_MIRROR,
+        ARTIFACT_UPSTREAM,
+        ARTIFACT_BUILD
+};
 struct artifacts {
         const struct tree *src;
         enum artifact_source source;
         const char *bundle, *mirror; /* directory, URL; may be NULL */
+        struct strings trust;        /* programs taken once without a checksum */
 };
 
 struct registry {
         const struct tree *src;
-        const char *mirror;                             /* host[:port][/path] for every registry, or NULL */
-        struct pairs mirrors;                           /* one registry each: docker.io: mirror.example.net */
-        bool insecure;                                  /* plain HTTP, or a certificate nobody signed */
+        const char *mirror;   /* host[:port][/path] for every registry, or NULL */
+        struct pairs mirrors; /* one registry each: docker.io: mirror.example.net */
+        bool insecure;        /* plain HTTP, or a certificate nobody signed */
         const char *ca_file, *username, *password_file; /* may be NULL */
-        const char *ca_pem, *password;                  /* read from the files by cluster_load; may be NULL */
+        const char *ca_pem, *password; /* read from the files by cluster_load; may be NULL */
 };
 
 struct proxies {
         const struct tree *src;
         const char *http, *https; /* may be NULL */
-        struct strings no_proxy;  /* what the user added; node addresses, services and pods are added by the rendering */
+        struct strings no_proxy; /* what the user added; node addresses, services and pods are added
+                                    by the rendering */
 };
+bool url_has_user(
+        const char *url); /* a user, and so most often a password, stands in it; false for NULL */
 
 struct user {
         const struct tree *src;
@@ -266,17 +285,33 @@ struct users {
 };
 struct oidc {
         const struct tree *src;
-        const char *issuer, *client_id;                                              /* issuer: NULL when OIDC is off */
-        const char *username_claim, *username_prefix, *groups_claim, *groups_prefix; /* prefixes may be NULL */
-        const char *ca_file, *ca_pem;                                                /* may be NULL */
+        const char *issuer, *client_id; /* issuer: NULL when OIDC is off */
+        const char *username_claim, *username_prefix, *groups_claim,
+                *groups_prefix;       /* prefixes may be NULL */
+        const char *ca_file, *ca_pem; /* may be NULL */
         struct pairs required_claims;
         struct strings signing_algs;
+        struct strings scopes;                          /* of a login */
+        const char *client_secret_file, *client_secret; /* NULL: a public client */
+};
+struct binding {
+        const struct tree *src;
+        const char *group, *user; /* one of them, as the API server sees it; the other is NULL */
+        const char *role;         /* a ClusterRole */
+        const char *space;        /* its namespace; NULL: all */
+};
+struct bindings {
+        size_t n;
+        struct binding *v;
 };
 struct auth {
         const struct tree *src;
         struct users users;
         struct oidc oidc;
+        struct bindings bindings;
 };
+/* What precedes the user names of the provider, by its flags' rules; "" is none. */
+const char *oidc_username_prefix(struct arena *a, const struct oidc *o);
 
 enum key_algorithm { KEY_ECDSA_P256, KEY_ECDSA_P384, KEY_RSA_2048, KEY_RSA_4096 };
 struct own_ca {
@@ -287,10 +322,20 @@ struct certificates {
         const struct tree *src;
         enum key_algorithm algorithm;
         int64_t ca_lifetime, lifetime; /* seconds */
+        bool verify_kubelets;          /* the API server checks kubelets' serving certificates */
         struct own_ca ca, etcd_ca, front_proxy_ca;
 };
 
-enum encryption_provider { ENCRYPTION_NONE, ENCRYPTION_SECRETBOX, ENCRYPTION_AESCBC, ENCRYPTION_AESGCM };
+/* What is not said otherwise: as the CIS benchmark wants it, or as kubeadm leaves it. hardening.c
+ */
+enum hardening { HARDENING_CIS, HARDENING_KUBEADM };
+
+enum encryption_provider {
+        ENCRYPTION_NONE,
+        ENCRYPTION_SECRETBOX,
+        ENCRYPTION_AESCBC,
+        ENCRYPTION_AESGCM
+};
 struct encryption {
         const struct tree *src;
         enum encryption_provider provider;
@@ -309,7 +354,8 @@ struct audit {
 struct admission {
         const struct tree *src;
         struct strings enable, disable;
-        int pod_security;                 /* enum pod_security: the default level of namespaces without a label */
+        int pod_security; /* enum pod_security: what namespaces without a label enforce */
+        int pod_warning;  /* the same: what they warn of and write into the audit log */
         const char *config_file, *config; /* own AdmissionConfiguration and its text; may be NULL */
 };
 enum pod_security { POD_SECURITY_PRIVILEGED, POD_SECURITY_BASELINE, POD_SECURITY_RESTRICTED };
@@ -348,18 +394,59 @@ struct os_updates {
         enum update_strategy strategy;
         const char *group, *server, *window_start, *window_length; /* server, window: may be NULL */
 };
+/* What is added to nodes: to all of them, or to those of `pools`. */
+struct hosts_line { /* of /etc/hosts */
+        const struct tree *src;
+        const char *address;
+        struct strings names, pools;
+};
+struct hosts_lines {
+        size_t n;
+        struct hosts_line *v;
+};
+struct node_file {
+        const struct tree *src;
+        const char *path, *owner, *mode;    /* owner, mode: may be NULL */
+        const char *content, *content_file; /* cluster_load reads the file into `content` */
+        bool secret;
+        struct strings pools;
+};
+struct node_files {
+        size_t n;
+        struct node_file *v;
+};
+struct node_command { /* run once */
+        const struct tree *src;
+        const char *shell; /* a line for sh, or NULL: argv */
+        struct strings argv, pools;
+        int64_t timeout;
+};
+struct node_commands {
+        size_t n;
+        struct node_command *v;
+};
 struct os_options {
         const struct tree *src;
         struct os_updates updates;
         struct pairs sysctls;
         struct strings modules, packages, authorized_keys;
         struct strings ntp;
+        struct hosts_lines hosts;
+        struct node_files files;
+        struct node_commands commands;
 };
 
 struct upgrade {
         const struct tree *src;
         struct amount workers_at_once;
         int64_t drain_timeout, health_timeout;
+};
+enum readiness_type { READINESS_ALL, READINESS_PERCENT, READINESS_COUNT };
+struct readiness {
+        const struct tree *src;
+        int type;   /* enum readiness_type */
+        long value; /* of workers; -1: not given */
+        int64_t wait;
 };
 struct heal {
         const struct tree *src;
@@ -371,6 +458,8 @@ struct heal {
 struct repository {
         const struct tree *src;
         const char *name, *url;
+        const char *username, *password_file, *ca_file;
+        const char *password, *ca_pem; /* read by cluster_load */
 };
 struct repositories {
         size_t n;
@@ -379,8 +468,11 @@ struct repositories {
 struct chart {
         const struct tree *src;
         const char *name, *chart, *version, *namespace;
+        bool create_namespace, wait, atomic;
         const struct tree *values;
         const char *values_file;
+        const char *values_text; /* of that file; read by cluster_load */
+        struct strings after;
         int64_t timeout;
 };
 struct charts {
@@ -407,7 +499,8 @@ struct node {
         const struct host *host; /* NULL for machines a provider makes */
         const char *name;
         const char *address; /* where ssh goes; NULL until the machine exists */
-        struct ip ip[2];     /* what the cluster uses; ip[0].family 0 until known; [1] is the other family in dual-stack */
+        struct ip ip[2];     /* what the cluster uses; ip[0].family 0 until known; [1] is the other
+                                family in dual-stack */
         unsigned index;      /* within the pool, from 1 */
 };
 
@@ -416,7 +509,10 @@ struct cluster {
         struct arena *arena;
         const char *name;
         const char *dir; /* of the last file: relative paths in it start here */
+        char digest[65]; /* of all that the files say, and of the texts they name that are no
+                            secrets: another one is another intent */
         struct version kubernetes;
+        struct strings env; /* variables of the environment that the file uses; env.c */
         struct provider provider;
         struct api api;
         struct network network;
@@ -427,6 +523,7 @@ struct cluster {
         struct proxies proxy;
         struct auth auth;
         struct certificates certificates;
+        int hardening; /* enum hardening */
         struct encryption encryption;
         struct audit audit;
         struct admission admission;
@@ -435,13 +532,15 @@ struct cluster {
         struct etcd_options etcd;
         struct os_options os;
         struct upgrade upgrade;
+        struct readiness readiness;
         struct heal heal;
         struct services services;
 
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
-        size_t few_end; /* behind the last node that is more than a worker: who looks for those need not walk 10,000 workers; 0 until cluster_index */
+        size_t few_end; /* behind the last node that is more than a worker: who looks for those need
+                           not walk 10,000 workers; 0 until cluster_index */
 };
 
 struct problems;
@@ -450,19 +549,28 @@ struct problems;
 void strings_add(struct arena *a, struct strings *s, const char *v);
 bool strings_contain(const struct strings *s, const char *v);
 
-/* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes. Returns 0, or -EINVAL with
- * the problems listed (err set too: "cluster.yaml: 3 problems"), or another failure in err. `*out` is valid only on 0. */
-int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *problems, struct error *err);
+/* Reads the files, merges them in order, decodes, defaults, checks everything, makes the nodes.
+ * Returns 0, or -EINVAL with the problems listed (err set too: "cluster.yaml: 3 problems"), or
+ * another failure in err. `*out` is valid only on 0. */
+int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out,
+        struct problems *problems, struct error *err);
 
-/* The same where a file's text is another than on disk (`instead`, found by the name it was given by). `loose`: whatever rules it breaks, if it can be read:
- * for a text that is changed step by step. */
-int cluster_load_instead(struct arena *a, const char *const *files, size_t n, const struct tree_file *instead, size_t instead_count, bool loose,
-        struct cluster **out, struct problems *problems, struct error *err);
+/* The same where a file's text is another than on disk (`instead`, found by the name it was given
+ * by). `loose`: whatever rules it breaks, if it can be read: for a text that is changed step by
+ * step. */
+int cluster_load_instead(struct arena *a, const char *const *files, size_t n,
+        const struct tree_file *instead, size_t instead_count, bool loose, struct cluster **out,
+        struct problems *problems, struct error *err);
 
-/* The middle of cluster_load, without a disk: one merged document into a Cluster, whatever is wrong with it (never NULL). cluster_expand and
- * cluster_rules come after it. */
-struct cluster *cluster_decode(struct arena *a, const struct tree *document, struct problems *problems);
-/* A path as it is on this computer: ~ is the user's home, and what is relative starts beside the file that `at` was written in. */
+/* The middle of cluster_load, without a disk: one merged document into a Cluster, whatever is wrong
+ * with it (never NULL). cluster_expand and cluster_rules come after it. */
+struct cluster *cluster_decode(
+        struct arena *a, const struct tree *document, struct problems *problems);
+/* hardening.c: defaults that depend on `hardening`, for what the file does not say; cluster_decode
+ * has done it. */
+void cluster_harden(struct cluster *c);
+/* A path as it is on this computer: ~ is the user's home, and what is relative starts beside the
+ * file that `at` was written in. */
 const char *cluster_path(struct arena *a, const struct tree *at, const char *path);
 
 /* Makes cluster_node fast; cluster_load has done it. */
@@ -472,7 +580,8 @@ const struct node *cluster_node(const struct cluster *c, const char *name);
 /* Nodes with any of the roles, for loops: for (i = 0; (n = cluster_next(c, ROLE_ETCD, &i));) */
 const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i);
 size_t cluster_count(const struct cluster *c, unsigned roles);
-/* The endpoint clients use: load balancer, VIP, first name, or the first control-plane node. NULL host while that has no address. */
+/* The endpoint clients use: load balancer, VIP, first name, or the first control-plane node. NULL
+ * host while that has no address. */
 const char *cluster_endpoint_host(const struct cluster *c); /* not bracketed */
 long cluster_endpoint_port(const struct cluster *c);
 /* The DNS service's address(es): network.dns, or the tenth address of each service range. */

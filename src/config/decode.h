@@ -1,4 +1,5 @@
-/* Between the files of the decoder: one function a field type, each reads the value `t` into `out` or reports why not and leaves it zero. */
+/* Between the files of the decoder: one function a field type, each reads the value `t` into `out`
+ * or reports why not and leaves it zero. */
 #ifndef SLIPWAY_DECODE_H
 #define SLIPWAY_DECODE_H
 
@@ -14,7 +15,8 @@ struct decoder {
 
 typedef bool decode_fn(struct decoder *d, const struct tree *t, void *out);
 
-decode_fn decode_string, decode_bool, decode_int, decode_duration, decode_size, decode_enum, decode_amount, decode_version;
+decode_fn decode_string, decode_lines, decode_bool, decode_int, decode_duration, decode_size,
+        decode_enum, decode_amount, decode_version;
 decode_fn decode_address, decode_cidr, decode_cidrs, decode_ips;
 decode_fn decode_pairs, decode_strings, decode_numbers, decode_roles, decode_taints;
 

@@ -10,13 +10,17 @@ static bool parse_cidr(struct decoder *d, const struct tree *t, const char *s, s
         if (cidr_parse(s, out, &host_bits) && !host_bits)
                 return true;
         if (cidr_parse(s, out, &host_bits))
-                problem_add(d->p, t, NULL, arena_printf(d->arena, "did you mean %s?", cidr_format(out, buf)),
-                        "the address of %s lies inside the network, not at its start", s);
+                problem_add(d->p, t, NULL,
+                        arena_printf(d->arena, "did you mean %s?", cidr_format(out, buf)),
+                        "%s is an address inside a network, not the network's first address", s);
         else if (ip_parse(s, &ip))
-                problem_add(d->p, t, NULL, arena_printf(d->arena, "add the prefix length, like %s/%d", s, ip.family == 4 ? 24 : 64),
-                        "%s is an address, a network is wanted", s);
+                problem_add(d->p, t, NULL,
+                        arena_printf(d->arena, "add the prefix length, like %s/%d", s,
+                                ip.family == 4 ? 24 : 64),
+                        "expected a network, got the address %s", s);
         else
-                problem_add(d->p, t, NULL, "write it like 10.0.0.0/16 or fd00::/56", "\"%.60s\" is not a network", s);
+                problem_add(d->p, t, NULL, "write it like 10.0.0.0/16 or fd00::/56",
+                        "\"%.60s\" is not a network", s);
         *out = (struct cidr){ 0 };
         return false;
 }
@@ -39,7 +43,8 @@ static bool split_cidrs(struct decoder *d, const struct tree *t, struct cidrs *o
         out->v = arena_array(d->arena, struct cidr, n);
         for (size_t i = 0; i < n; i++) {
                 size_t len = strcspn(s, ","), skip = strspn(s, " ");
-                const char *part = arena_strndup(d->arena, s + (skip < len ? skip : 0), len - (skip < len ? skip : 0));
+                const char *part = arena_strndup(
+                        d->arena, s + (skip < len ? skip : 0), len - (skip < len ? skip : 0));
                 if (!parse_cidr(d, t, part, &out->v[i]))
                         return false;
                 s += len + (s[len] == ',');
@@ -70,7 +75,9 @@ static bool parse_ip(struct decoder *d, const struct tree *t, struct ip *out)
 {
         const char *s = decode_text(d, t, "an address", false);
         if (s && !ip_parse(s, out))
-                problem_add(d->p, t, NULL, strchr(s, '/') ? "leave the / and what follows away" : NULL, "\"%.60s\" is not an IP address", s);
+                problem_add(d->p, t, NULL,
+                        strchr(s, '/') ? "remove the / and everything after it" : NULL,
+                        "\"%.60s\" is not an IP address", s);
         return s && out->family;
 }
 
@@ -143,23 +150,28 @@ bool decode_roles(struct decoder *d, const struct tree *t, void *out)
                 int i = decode_name(d, e);
                 good &= i >= 0;
                 if (i >= 0 && bits & 1u << i)
-                        problem_add(d->p, e, NULL, "leave one of them away", "the role %s is here twice", e->text);
+                        problem_add(d->p, e, NULL, "remove one of them",
+                                "the role %s is listed twice", e->text);
                 bits |= i >= 0 ? 1u << i : 0;
         }
         if (good && !bits) {
-                problem_add(d->p, t, NULL, "leave the field away for plain workers", "at least one role is wanted, got an empty list");
+                problem_add(d->p, t, NULL, "leave the field out for workers",
+                        "expected at least one role, got an empty list");
                 return false;
         }
         *(unsigned *)out = bits; /* a wrong one beside good ones does not take them away */
         return good;
 }
 
-static bool key_fault(struct decoder *d, const struct tree *t)
+static bool decode_list_key_fault(struct decoder *d, const struct tree *t)
 {
         uint32_t cp;
-        const char *fault = control_in(t->key, &cp) ? "it holds a control character" : d->field->type == T_LABELS ? label_key_fault(t->key) : NULL;
+        const char *fault = control_in(t->key, &cp)      ? "it contains a control character"
+                            : d->field->type == T_LABELS ? label_key_fault(t->key)
+                                                         : NULL;
         if (fault)
-                problem_add_key(d->p, t, NULL, "\"%.80s\" cannot be a %s: %s", t->key, d->field->type == T_LABELS ? "label" : "key", fault);
+                problem_add_key(d->p, t, NULL, "\"%.80s\" cannot be a %s: %s", t->key,
+                        d->field->type == T_LABELS ? "label" : "key", fault);
         return fault || decode_gone(d, t, d->field->name, t->key);
 }
 
@@ -172,9 +184,11 @@ static const char *pair_value(struct decoder *d, const struct tree *t)
         }
         if (d->field->flags & F_LOOSE && t->kind <= TREE_SCALAR && type != TREE_STRING)
                 return type == TREE_NIL ? "" : t->text;
-        const char *s = decode_text(d, t, "a string", true), *fault = s && d->field->type == T_LABELS ? label_value_fault(s) : NULL;
+        const char *s = decode_text(d, t, "a string", true),
+                   *fault = s && d->field->type == T_LABELS ? label_value_fault(s) : NULL;
         if (fault)
-                problem_add(d->p, t, NULL, NULL, "\"%.80s\" cannot be a label's value: %s", s, fault);
+                problem_add(
+                        d->p, t, NULL, NULL, "\"%.80s\" cannot be a label's value: %s", s, fault);
         return fault ? NULL : s;
 }
 
@@ -186,7 +200,7 @@ bool decode_pairs(struct decoder *d, const struct tree *t, void *out)
                 return decode_wrong(d, t, "a map");
         pairs.v = arena_array(d->arena, struct pair, t->count);
         tree_each (c, t) {
-                const char *value = key_fault(d, c) ? NULL : pair_value(d, c);
+                const char *value = decode_list_key_fault(d, c) ? NULL : pair_value(d, c);
                 good &= value != NULL;
                 pairs.v[pairs.n++] = (struct pair){ c->key, value };
         }
@@ -205,9 +219,13 @@ static const char *const effects[] = { "NoSchedule", "PreferNoSchedule", "NoExec
 static const struct field taint_fields[] = {
         { "key", T_STRING, F_REQUIRED, offsetof(struct taint_map, key), .example = "gpu" },
         { "value", T_STRING, F_EMPTY, offsetof(struct taint_map, value), .def = "" },
-        { "effect", T_STRING, F_REQUIRED, offsetof(struct taint_map, effect), .names = effects, .example = "NoSchedule" },
+        { "effect", T_STRING, F_REQUIRED, offsetof(struct taint_map, effect), .names = effects,
+                .example = "NoSchedule" },
 };
-static const struct schema taint_schema = { .name = "taint", .fields = taint_fields, .count = ARRAY_SIZE(taint_fields), .size = sizeof(struct taint_map) };
+static const struct schema taint_schema = { .name = "taint",
+        .fields = taint_fields,
+        .count = ARRAY_SIZE(taint_fields),
+        .size = sizeof(struct taint_map) };
 
 static bool taint_text(struct decoder *d, const struct tree *t, struct taint *out)
 {
@@ -215,7 +233,8 @@ static bool taint_text(struct decoder *d, const struct tree *t, struct taint *ou
         if (!s)
                 return false;
         if (!colon) {
-                problem_add(d->p, t, NULL, "write key=value:NoSchedule or key:NoSchedule", "the taint \"%.80s\" has no effect", s);
+                problem_add(d->p, t, NULL, "write key=value:NoSchedule or key:NoSchedule",
+                        "the taint \"%.80s\" has no effect", s);
                 return false;
         }
         const char *left = arena_strndup(d->arena, s, (size_t)(colon - s)), *eq = strchr(left, '=');
@@ -227,7 +246,8 @@ static bool taint_text(struct decoder *d, const struct tree *t, struct taint *ou
                         return true;
         const char *near = nearest(out->effect, effects, ARRAY_SIZE(effects) - 1);
         problem_add(d->p, t, NULL, near ? arena_printf(d->arena, "did you mean %s?", near) : NULL,
-                "the effect of a taint is NoSchedule, PreferNoSchedule or NoExecute, got \"%.40s\"", out->effect);
+                "the effect of a taint is NoSchedule, PreferNoSchedule or NoExecute, got \"%.40s\"",
+                out->effect);
         return false;
 }
 
@@ -245,9 +265,11 @@ static bool decode_taint(struct decoder *d, const struct tree *t, struct taint *
         }
         const char *fault = label_key_fault(out->key);
         if (fault)
-                problem_add(d->p, t, NULL, NULL, "\"%.80s\" cannot be a taint's key: %s", out->key, fault);
+                problem_add(d->p, t, NULL, NULL, "\"%.80s\" cannot be a taint's key: %s", out->key,
+                        fault);
         else if ((fault = label_value_fault(out->value)))
-                problem_add(d->p, t, NULL, NULL, "\"%.80s\" cannot be a taint's value: %s", out->value, fault);
+                problem_add(d->p, t, NULL, NULL, "\"%.80s\" cannot be a taint's value: %s",
+                        out->value, fault);
         return !fault;
 }
 

@@ -1,8 +1,10 @@
 /* Single values. */
+#include <ctype.h>
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "config/decode.h"
 #include "config/scalar.h"
+#include "config/minors.h"
 
 #define SEEN_MAX 60 /* characters of a value that messages show */
 
@@ -15,9 +17,10 @@ static const char *shown(struct decoder *d, const char *text)
 
 const char *decode_seen(struct decoder *d, const struct tree *t)
 {
-        static const char *const forms[] = {
-                [TREE_STRING] = "the string \"%s\"", [TREE_BOOL] = "the boolean %s", [TREE_INT] = "the number %s", [TREE_FLOAT] = "the number %s"
-        };
+        static const char *const forms[] = { [TREE_STRING] = "the string \"%s\"",
+                [TREE_BOOL] = "the boolean %s",
+                [TREE_INT] = "the number %s",
+                [TREE_FLOAT] = "the number %s" };
         if (t->kind != TREE_SCALAR)
                 return t->kind == TREE_MAP ? "a map" : t->kind == TREE_LIST ? "a list" : "nothing";
         if (d->field && d->field->flags & F_SECRET)
@@ -35,19 +38,23 @@ static const char *type_hint(struct decoder *d, const struct tree *t, const char
                 if (!streq(wanted, "a string"))
                         return NULL;
                 struct str s CLEANUP(str_release) = { 0 };
-                quote_json(&s, shown(d, t->text));
+                quote_json(&s, shown(d, t->written ? t->written : t->text));
                 return arena_printf(d->arena, "quote it: %s", str_text(&s));
         }
         if (type == TREE_STRING && !t->plain && tree_type(&plain) != TREE_STRING)
-                return "remove the quotes";
+                return t->written
+                               ? "write it on a line of its own, without quotes and braces around it: a quoted value is a string"
+                               : "remove the quotes";
         if (d->field && d->field->example)
-                return arena_printf(d->arena, "for example %s: %s", d->field->name, d->field->example);
+                return arena_printf(
+                        d->arena, "for example %s: %s", d->field->name, d->field->example);
         return NULL;
 }
 
 bool decode_wrong(struct decoder *d, const struct tree *t, const char *wanted)
 {
-        problem_add(d->p, t, NULL, type_hint(d, t, wanted), "%s is wanted, got %s", wanted, decode_seen(d, t));
+        problem_add(d->p, t, NULL, type_hint(d, t, wanted), "expected %s, got %s", wanted,
+                decode_seen(d, t));
         return false;
 }
 
@@ -59,23 +66,29 @@ const char *decode_text(struct decoder *d, const struct tree *t, const char *wan
                 return NULL;
         }
         if (!*t->text && !empty) {
-                problem_add(d->p, t, NULL, d->field && d->field->flags & F_REQUIRED ? NULL : "leave the field away instead", "%s is wanted, got an empty one",
-                        wanted);
+                problem_add(d->p, t, NULL,
+                        d->field && d->field->flags & F_REQUIRED ? NULL
+                                                                 : "leave the field out instead",
+                        "expected %s, got an empty value", wanted);
                 return NULL;
         }
         const char *at = control_in(t->text, &cp);
         if (at) {
                 problem_add(d->p, t, NULL, cp == '\n' ? "write it on one line, without |" : NULL,
-                        cp == '\n' ? "a line break is not allowed here" : "the control character U+%04X is not allowed here", cp);
+                        cp == '\n' ? "a line break is not allowed here"
+                                   : "the control character U+%04X is not allowed here",
+                        cp);
                 return NULL;
         }
         return t->text;
 }
 
-static bool range_fault(struct decoder *d, const struct tree *t, int64_t v, void (*add)(struct str *, int64_t))
+static bool range_fault(
+        struct decoder *d, const struct tree *t, int64_t v, void (*add)(struct str *, int64_t))
 {
         const struct field *f = d->field;
-        if (d->is_default || (!f->min && !f->max) || (v >= f->min && (v <= f->max || f->max < f->min)))
+        if (d->is_default || (!f->min && !f->max) ||
+                (v >= f->min && (v <= f->max || f->max < f->min)))
                 return false;
         struct str s CLEANUP(str_release) = { 0 };
         str_add(&s, f->max < f->min ? "must be at least " : "must be between ");
@@ -91,7 +104,7 @@ static bool range_fault(struct decoder *d, const struct tree *t, int64_t v, void
 }
 
 static void add_int(struct str *s, int64_t v) { str_addf(s, "%" PRId64, v); }
-static void add_seconds(struct str *s, int64_t v) { duration_add(s, v, false); }
+static void decode_value_add_seconds(struct str *s, int64_t v) { duration_add(s, v, false); }
 static void add_millis(struct str *s, int64_t v) { duration_add(s, v, true); }
 
 bool decode_bool(struct decoder *d, const struct tree *t, void *out)
@@ -122,8 +135,10 @@ static bool no_unit(struct decoder *d, const struct tree *t, const char *what, c
 {
         if (t->kind != TREE_SCALAR || tree_type(t) != TREE_INT)
                 return false;
-        problem_add(d->p, t, NULL, arena_printf(d->arena, "write %s%s, if that is meant", shown(d, t->text), unit), "%s needs a unit, got the number %s", what,
-                shown(d, t->text));
+        problem_add(d->p, t, NULL,
+                arena_printf(
+                        d->arena, "write %s%s, if that is what you mean", shown(d, t->text), unit),
+                "%s needs a unit, got the number %s", what, shown(d, t->text));
         return true;
 }
 
@@ -140,12 +155,14 @@ bool decode_duration(struct decoder *d, const struct tree *t, void *out)
                 if (!s)
                         return false;
                 if (!duration_parse(s, millis, &v)) {
-                        problem_add(d->p, t, NULL, millis ? "write it like 100ms or 1s" : "write it like 90s, 5m, 24h, 365d or 1h30m",
+                        problem_add(d->p, t, NULL,
+                                millis ? "write it like 100ms or 1s"
+                                       : "write it like 90s, 5m, 24h, 365d or 1h30m",
                                 "\"%s\" is not a duration", shown(d, s));
                         return false;
                 }
         }
-        if (range_fault(d, t, v, millis ? add_millis : add_seconds))
+        if (range_fault(d, t, v, millis ? add_millis : decode_value_add_seconds))
                 return false;
         *(int64_t *)out = v;
         return true;
@@ -160,7 +177,8 @@ bool decode_size(struct decoder *d, const struct tree *t, void *out)
         if (!s)
                 return false;
         if (!size_parse(s, &v)) {
-                problem_add(d->p, t, NULL, "write it like 20GiB, 512Mi or 10G", "\"%s\" is not a size", shown(d, s));
+                problem_add(d->p, t, NULL, "write it like 20GiB, 512Mi or 10G",
+                        "\"%s\" is not a size", shown(d, s));
                 return false;
         }
         if (range_fault(d, t, v, size_add))
@@ -179,11 +197,13 @@ bool decode_amount(struct decoder *d, const struct tree *t, void *out)
                 return true;
         }
         if (t->kind != TREE_SCALAR || tree_type(t) != TREE_STRING)
-                return decode_wrong(d, t, "a number or a share such as 20%");
+                return decode_wrong(d, t, "a number or a percentage such as 20%");
         const char *s = t->text;
         size_t len = strspn(s, "0123456789");
-        if (!len || len > 3 || !streq(s + len, "%") || strtol(s, NULL, 10) < 1 || strtol(s, NULL, 10) > 100) {
-                problem_add(d->p, t, NULL, "write a number, or a share from 1% to 100%", "\"%s\" is neither a number nor a share", shown(d, s));
+        if (!len || len > 3 || !streq(s + len, "%") || strtol(s, NULL, 10) < 1 ||
+                strtol(s, NULL, 10) > 100) {
+                problem_add(d->p, t, NULL, "write a number, or a percentage from 1% to 100%",
+                        "\"%s\" is neither a number nor a percentage", shown(d, s));
                 return false;
         }
         *(struct amount *)out = (struct amount){ strtol(s, NULL, 10), true };
@@ -194,8 +214,10 @@ bool decode_version(struct decoder *d, const struct tree *t, void *out)
 {
         struct version *v = out;
         if (t->kind == TREE_SCALAR && (tree_type(t) == TREE_FLOAT || tree_type(t) == TREE_INT)) {
-                problem_add(d->p, t, NULL, arena_printf(d->arena, "write the patch number too, like %s", d->field->example ? d->field->example : "1.36.3"),
-                        "a version has three numbers, got %s", shown(d, t->text));
+                problem_add(d->p, t, NULL,
+                        arena_printf(d->arena, "write the patch number too, like %s",
+                                d->field->example ? d->field->example : KUBERNETES_NEWEST),
+                        "a version consists of three numbers, got %s", shown(d, t->text));
                 return false;
         }
         const char *s = decode_text(d, t, "a version", false);
@@ -203,7 +225,9 @@ bool decode_version(struct decoder *d, const struct tree *t, void *out)
                 return false;
         if (!version_parse(s, v)) {
                 *v = (struct version){ 0 };
-                problem_add(d->p, t, NULL, arena_printf(d->arena, "write three numbers, like %s", d->field->example ? d->field->example : "1.36.3"),
+                problem_add(d->p, t, NULL,
+                        arena_printf(d->arena, "write three numbers, like %s",
+                                d->field->example ? d->field->example : KUBERNETES_NEWEST),
                         "\"%s\" is not a version", shown(d, s));
                 return false;
         }
@@ -219,11 +243,14 @@ bool decode_gone(struct decoder *d, const struct tree *t, const char *field, con
                 if (!streq(g->where, d->schema->name) || (eq != NULL) != (value != NULL))
                         continue;
                 if (!value && strcasecmp(g->word, field) == 0) {
-                        problem_add_key(d->p, t, arena_printf(d->arena, "use %s", g->instead), "unknown field \"%s\": %s", shown(d, field), g->why);
+                        problem_add_key(d->p, t, arena_printf(d->arena, "use %s", g->instead),
+                                "unknown field \"%s\": %s", shown(d, field), g->why);
                         return true;
                 }
-                if (value && strlen(field) == (size_t)(eq - g->word) && has_prefix(g->word, field) && strcasecmp(eq + 1, value) == 0) {
-                        problem_add(d->p, t, NULL, arena_printf(d->arena, "use %s", g->instead), "\"%s\" cannot be used: %s", shown(d, value), g->why);
+                if (value && strlen(field) == (size_t)(eq - g->word) &&
+                        has_prefix(g->word, field) && strcasecmp(eq + 1, value) == 0) {
+                        problem_add(d->p, t, NULL, arena_printf(d->arena, "use %s", g->instead),
+                                "\"%s\" cannot be used: %s", shown(d, value), g->why);
                         return true;
                 }
         }
@@ -247,8 +274,8 @@ int decode_name(struct decoder *d, const struct tree *t)
         for (size_t i = 0; names[i]; i++)
                 str_addf(&list, "%s%s", i ? ", " : "", names[i]);
         const char *near = nearest(s, names, n);
-        problem_add(d->p, t, NULL, near ? arena_printf(d->arena, "did you mean %s?", near) : NULL, "must be %s%s, got \"%s\"", n > 1 ? "one of " : "",
-                str_text(&list), shown(d, s));
+        problem_add(d->p, t, NULL, near ? arena_printf(d->arena, "did you mean %s?", near) : NULL,
+                "must be %s%s, got \"%s\"", n > 1 ? "one of " : "", str_text(&list), shown(d, s));
         return -1;
 }
 
@@ -265,7 +292,9 @@ static const char *name_hint(struct decoder *d, const char *s)
 {
         char *name = arena_strdup(d->arena, s);
         for (char *p = name; *p; p++)
-                *p = *p >= 'A' && *p <= 'Z' ? (char)(*p | 0x20) : *p == '_' || *p == ' ' || *p == '.' ? '-' : *p;
+                *p = *p >= 'A' && *p <= 'Z'                ? (char)(*p | 0x20)
+                     : *p == '_' || *p == ' ' || *p == '.' ? '-'
+                                                           : *p;
         return name_fault(name) ? NULL : arena_printf(d->arena, "did you mean %s?", name);
 }
 
@@ -284,6 +313,18 @@ static const struct word_type {
         { T_ABSPATH, "a string", "a path on the node", abspath_fault },
 };
 
+/* The address of the VIP is in the file, not in DNS: whoever changes a record there must not decide
+ * which address the nodes take. */
+static const char *address_hint(const struct decoder *d, const char *s)
+{
+        const char *dot = strrchr(s, '.'), *last = dot ? dot + 1 : s;
+        if (strchr(s, '/'))
+                return "remove the / and everything after it";
+        if (streq(d->field->name, "vip") && !host_fault(s) && isalpha((unsigned char)*last))
+                return "set vip to the address, and vipName to this name";
+        return NULL;
+}
+
 static const char *canonical_address(struct decoder *d, const struct tree *t)
 {
         struct ip ip;
@@ -293,7 +334,7 @@ static const char *canonical_address(struct decoder *d, const struct tree *t)
                 return NULL;
         if (ip_parse(s, &ip))
                 return arena_strdup(d->arena, ip_format(&ip, buf));
-        problem_add(d->p, t, NULL, strchr(s, '/') ? "leave the / and what follows away" : NULL, "\"%s\" is not an IP address", shown(d, s));
+        problem_add(d->p, t, NULL, address_hint(d, s), "\"%s\" is not an IP address", shown(d, s));
         return NULL;
 }
 
@@ -312,18 +353,31 @@ const char *decode_word(struct decoder *d, const struct tree *t, enum field_type
                 return s;
         const char *fault = w->fault(s);
         if (fault)
-                problem_add(d->p, t, NULL, type == T_NAME ? name_hint(d, s) : NULL, "\"%s\" cannot be %s: %s", shown(d, s), w->what, fault);
+                problem_add(d->p, t, NULL, type == T_NAME ? name_hint(d, s) : NULL,
+                        "\"%s\" cannot be %s: %s", shown(d, s), w->what, fault);
         return fault ? NULL : s;
 }
 
 bool decode_string(struct decoder *d, const struct tree *t, void *out)
 {
         const char *s = decode_word(d, t, d->field->type);
-        if (s && d->field->type == T_STRING && !d->field->names && decode_gone(d, t, d->field->name, s))
+        if (s && d->field->type == T_STRING && !d->field->names &&
+                decode_gone(d, t, d->field->name, s))
                 s = NULL;
         if (s)
                 *(const char **)out = s;
         return s != NULL;
 }
 
-bool decode_address(struct decoder *d, const struct tree *t, void *out) { return decode_string(d, t, out); }
+bool decode_lines(struct decoder *d, const struct tree *t, void *out)
+{
+        if (t->kind != TREE_SCALAR || tree_type(t) != TREE_STRING)
+                return decode_wrong(d, t, "a string");
+        *(const char **)out = t->text;
+        return true;
+}
+
+bool decode_address(struct decoder *d, const struct tree *t, void *out)
+{
+        return decode_string(d, t, out);
+}

@@ -4,12 +4,20 @@
 
 static int by_hand(const struct tree *t, struct error *err)
 {
-        error_set(err, EINVAL, EXIT_CONFIG, "%s:%u: this is not written in a way that can be changed in its place", t->file ? t->file->name : "the file",
-                t->line);
-        return error_hint(err, "an alias or a merge key may stand for it: edit the file by hand, then run 'slipway up'; nothing was changed");
+        if (t->written) {
+                error_set(err, EINVAL, EXIT_CONFIG,
+                        "%s:%u: the value comes from the environment: %s", t->file->name, t->line,
+                        t->written);
+                return error_hint(err,
+                        "set the variable, or write the value into the file, then run 'slipway up'; nothing was changed");
+        }
+        error_set(err, EINVAL, EXIT_CONFIG, "%s:%u: slipway cannot edit this value in the file",
+                t->file ? t->file->name : "the file", t->line);
+        return error_hint(err,
+                "it may come from an alias or a merge key: edit the file by hand, then run 'slipway up'; nothing was changed");
 }
 
-static void begin(const struct tree *t, const struct tree_file **file, struct str *out)
+static void edit_start(const struct tree *t, const struct tree_file **file, struct str *out)
 {
         *file = t->file;
         str_addn(out, t->file->text, t->file->len);
@@ -19,7 +27,8 @@ static void begin(const struct tree *t, const struct tree_file **file, struct st
 static bool own_extent(const struct pool *pool, const struct tree *t, struct tree_extent *out)
 {
         struct tree_extent map;
-        return t && t->file == pool->src->file && tree_extent(pool->src, &map) && tree_extent(t, out) && out->start >= map.start && out->end <= map.end;
+        return t && t->file == pool->src->file && tree_extent(pool->src, &map) &&
+               tree_extent(t, out) && out->start >= map.start && out->end <= map.end;
 }
 
 /* ---- lines ---- */
@@ -39,8 +48,10 @@ static void line_ends(const struct tree_file *f, size_t at, size_t *before, size
         *behind = (size_t)(next - f->text);
 }
 
-/* A further line after the one of `at`, indented like column `col`, with the line break that the file has there. */
-static void add_line(struct str *out, const struct tree_file *f, size_t at, uint32_t col, const char *text)
+/* A further line after the one of `at`, indented like column `col`, with the line break that the
+ * file has there. */
+static void add_line(
+        struct str *out, const struct tree_file *f, size_t at, uint32_t col, const char *text)
 {
         size_t before, behind;
         struct str line CLEANUP(str_release) = { 0 };
@@ -55,29 +66,30 @@ static void add_line(struct str *out, const struct tree_file *f, size_t at, uint
 
 /* ---- values ---- */
 
-int edit_value(
-        const struct cluster *c, const char *key, const char *inner, const char *value, const struct tree_file **file, struct str *out, struct error *err)
+int edit_value(const struct cluster *c, const char *key, const char *inner, const char *value,
+        const struct tree_file **file, struct str *out, struct error *err)
 {
         const struct tree *t = tree_get(c->src, key);
         struct tree_extent at;
         if (t && inner)
                 t = tree_get(t, inner);
-        if (!t || t->kind != TREE_SCALAR || !tree_extent(t, &at))
+        if (!t || t->kind != TREE_SCALAR || t->written || !tree_extent(t, &at))
                 return by_hand(t ? t : c->src, err);
-        begin(t, file, out);
+        edit_start(t, file, out);
         text_splice(out, at.start, at.end - at.start, value);
         return 0;
 }
 
-int edit_count(const struct pool *pool, long count, const struct tree_file **file, struct str *out, struct error *err)
+int edit_count(const struct pool *pool, long count, const struct tree_file **file, struct str *out,
+        struct error *err)
 {
         const struct tree *t = tree_get(pool->src, "count");
         struct tree_extent at;
         char number[24];
-        if (!t || t->kind != TREE_SCALAR || !own_extent(pool, t, &at))
+        if (!t || t->kind != TREE_SCALAR || t->written || !own_extent(pool, t, &at))
                 return by_hand(t ? t : pool->src, err);
         snprintf(number, sizeof(number), "%ld", count);
-        begin(t, file, out);
+        edit_start(t, file, out);
         text_splice(out, at.start, at.end - at.start, number);
         return 0;
 }
@@ -88,11 +100,12 @@ static bool add_number(const struct tree *without, unsigned number, struct str *
         struct tree_extent all, last;
         const struct tree *item = without->kind == TREE_LIST ? without->last : NULL;
         char text[40];
-        if (!tree_extent(without, &all) || (item && !tree_extent(item, &last)))
+        if (without->written || !tree_extent(without, &all) || (item && !tree_extent(item, &last)))
                 return false;
         if (!item) {
-                snprintf(text, sizeof(text), without->kind == TREE_SCALAR ? "[%.16s, %u]" : "[%.0s%u]", without->kind == TREE_SCALAR ? without->text : "",
-                        number);
+                snprintf(text, sizeof(text),
+                        without->kind == TREE_SCALAR ? "[%.16s, %u]" : "[%.0s%u]",
+                        without->kind == TREE_SCALAR ? without->text : "", number);
                 text_splice(out, all.start, all.end - all.start, text);
         } else if (all.flow) {
                 snprintf(text, sizeof(text), ", %u", number);
@@ -104,7 +117,8 @@ static bool add_number(const struct tree *without, unsigned number, struct str *
         return true;
 }
 
-static bool begin_without(const struct pool *pool, const struct tree *count, unsigned number, struct str *out)
+static bool begin_without(
+        const struct pool *pool, const struct tree *count, unsigned number, struct str *out)
 {
         struct tree_extent map, at;
         char text[40];
@@ -118,20 +132,25 @@ static bool begin_without(const struct pool *pool, const struct tree *count, uns
         return true;
 }
 
-static int remove_counted(const struct cluster *c, const struct node *n, const struct tree_file **file, struct str *out, struct error *err)
+static int remove_counted(const struct cluster *c, const struct node *n,
+        const struct tree_file **file, struct str *out, struct error *err)
 {
         const struct pool *pool = n->pool;
-        const struct tree *count = tree_get(pool->src, "count"), *without = tree_get(pool->src, "without");
+        const struct tree *count = tree_get(pool->src, "count"),
+                          *without = tree_get(pool->src, "without");
         struct tree_extent at;
         bool last = n + 1 == c->nodes + c->node_count || n[1].pool != pool;
         char number[24];
-        if (!count || count->kind != TREE_SCALAR || !own_extent(pool, count, &at))
+        if (!count || count->kind != TREE_SCALAR || count->written || !own_extent(pool, count, &at))
                 return by_hand(count ? count : pool->src, err);
-        begin(count, file, out);
+        edit_start(count, file, out);
         snprintf(number, sizeof(number), "%ld", pool->count - 1);
         /* from behind to the front, so that places stay what they are */
-        bool after = !without || without->line > count->line || (without->line == count->line && without->col > count->col);
-        if (!last && after && !(without ? add_number(without, n->index, out) : begin_without(pool, count, n->index, out)))
+        bool after = !without || without->line > count->line ||
+                     (without->line == count->line && without->col > count->col);
+        if (!last && after &&
+                !(without ? add_number(without, n->index, out)
+                          : begin_without(pool, count, n->index, out)))
                 return by_hand(without ? without : count, err);
         text_splice(out, at.start, at.end - at.start, number);
         if (!last && !after && !add_number(without, n->index, out))
@@ -165,7 +184,8 @@ static bool cut_lines(const struct tree_file *f, const struct tree_extent *at, s
 }
 
 /* [a, b, c]: with the comma after it, or, of the last one, the comma before it. */
-static bool cut_words(const struct tree *list, const struct tree *item, const struct tree_extent *at, struct str *out)
+static bool cut_words(const struct tree *list, const struct tree *item,
+        const struct tree_extent *at, struct str *out)
 {
         const char *text = item->file->text;
         struct tree_extent next, before = { 0 };
@@ -189,27 +209,36 @@ static bool cut_words(const struct tree *list, const struct tree *item, const st
         if (text[comma] != ',')
                 return false;
         text_splice(out, at->start, at->end - at->start, "");
-        text_splice(out, comma, skip_blank(text, comma + 1) == at->start ? at->start - comma : 1, "");
+        text_splice(
+                out, comma, skip_blank(text, comma + 1) == at->start ? at->start - comma : 1, "");
         return true;
 }
 
-static int remove_host(const struct node *n, const struct tree_file **file, struct str *out, struct error *err)
+static int remove_host(
+        const struct node *n, const struct tree_file **file, struct str *out, struct error *err)
 {
-        const struct tree *list = tree_get(n->pool->src, "hosts"), *item = list && list->kind == TREE_LIST ? list->first : NULL;
+        const struct tree *list = tree_get(n->pool->src, "hosts"),
+                          *item = list && list->kind == TREE_LIST ? list->first : NULL;
         struct tree_extent all, at;
         for (const struct host *h = n->pool->hosts.v; item && h < n->host; h++)
                 item = item->next;
         if (n->pool->hosts.n == 1) {
-                error_set(err, EINVAL, EXIT_USAGE, "%s is the only host of pool %s", n->name, n->pool->name);
-                return error_hint(err, "take the whole pool out of the file, then run 'slipway up'; nothing was changed");
+                error_set(err, EINVAL, EXIT_USAGE, "%s is the only host of pool %s", n->name,
+                        n->pool->name);
+                return error_hint(err,
+                        "remove the whole pool from the file, then run 'slipway up'; nothing was changed");
         }
-        if (!item || item->kind == TREE_NULL || !own_extent(n->pool, list, &all) || !tree_extent(item, &at) || at.start < all.start || at.end > all.end)
+        if (!item || item->kind == TREE_NULL || !own_extent(n->pool, list, &all) ||
+                !tree_extent(item, &at) || at.start < all.start || at.end > all.end)
                 return by_hand(item ? item : n->pool->src, err);
-        begin(item, file, out);
-        return (all.flow ? cut_words(list, item, &at, out) : cut_lines(item->file, &at, out)) ? 0 : by_hand(item, err);
+        edit_start(item, file, out);
+        return (all.flow ? cut_words(list, item, &at, out) : cut_lines(item->file, &at, out))
+                       ? 0
+                       : by_hand(item, err);
 }
 
-int edit_remove(const struct cluster *c, const struct node *n, const struct tree_file **file, struct str *out, struct error *err)
+int edit_remove(const struct cluster *c, const struct node *n, const struct tree_file **file,
+        struct str *out, struct error *err)
 {
         return n->host ? remove_host(n, file, out, err) : remove_counted(c, n, file, out, err);
 }

@@ -1,5 +1,6 @@
-/* The schema table as a JSON value: JSON Schema, or the "structural" schema of a CustomResourceDefinition, in which a value has
- * one type, nothing is referred to and nothing is defaulted. */
+/* The schema table as a JSON value: JSON Schema, or the "structural" schema of a
+ * CustomResourceDefinition, in which a value has one type, nothing is referred to and nothing is
+ * defaulted. */
 #include "config/emit.h"
 
 struct emit {
@@ -33,10 +34,14 @@ static const struct {
         { T_URL, "^https?://[^ ]+$", 0 },
         { T_PATH, NULL, 0 },
         { T_ABSPATH, "^/", 0 },
+        { T_TEXT, NULL, 0 },
 };
 
 static void set(json_t *o, const char *key, json_t *v) { json_object_set_new(o, key, v); }
-static void set_text(json_t *o, const char *key, const char *v) { json_object_set_new(o, key, json_string(v)); }
+static void set_text(json_t *o, const char *key, const char *v)
+{
+        json_object_set_new(o, key, json_string(v));
+}
 
 static json_t *typed(const char *type)
 {
@@ -45,7 +50,8 @@ static json_t *typed(const char *type)
         return o;
 }
 
-/* A value of either of two forms: JSON Schema says which, a structural schema can only leave it open. Both arguments are taken. */
+/* A value of either of two forms: JSON Schema says which, a structural schema can only leave it
+ * open. Both arguments are taken. */
 static json_t *either(struct emit *e, json_t *a, json_t *b)
 {
         json_t *o = json_object();
@@ -145,7 +151,8 @@ static json_t *labels_value(void)
 
 static json_t *taint_value(struct emit *e)
 {
-        static const char *const effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute", NULL };
+        static const char *const effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute",
+                NULL };
         json_t *text = typed("string"), *map = typed("object"), *fields = json_object();
         set_text(text, "pattern", TAINT);
         set(fields, "key", typed("string"));
@@ -157,7 +164,8 @@ static json_t *taint_value(struct emit *e)
         return either(e, text, map);
 }
 
-/* A default or example as it would be written, as JSON: text stays text in fields that hold text. */
+/* A default or example as it would be written, as JSON: text stays text in fields that hold text.
+ */
 static json_t *written(struct emit *e, const struct field *f, const char *text)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -183,10 +191,18 @@ bool emit_has_default(const struct field *f)
 
 static json_t *field_schema(struct emit *e, const struct field *f)
 {
-        json_t *o = json_object(), *value = field_value(e, f, f->type);
-        if (f->help)
+        json_t *o = json_object();
+        if (f->later)
+                set(o, "description", json_sprintf("%s Not implemented yet: refused.", f->help));
+        else if (f->help)
                 set_text(o, "description", f->help);
-        json_object_update_missing(o, value); /* what the field says of itself is more than what its struct says */
+        if (f->later && !e->crd) { /* a structural schema cannot say so */
+                set(o, "not", json_object());
+                return o;
+        }
+        json_t *value = field_value(e, f, f->type);
+        json_object_update_missing(
+                o, value); /* what the field says of itself is more than what its struct says */
         json_decref(value);
         if (!e->crd && emit_has_default(f))
                 set(o, "default", written(e, f, f->def));
@@ -204,7 +220,7 @@ static json_t *struct_body(struct emit *e, const struct schema *s)
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {
                 set(fields, f->name, field_schema(e, f));
                 one_of |= f->flags & F_ONE_OF;
-                if (f->flags & F_REQUIRED)
+                if (f->flags & F_REQUIRED && !f->later)
                         json_array_append_new(required, json_string(f->name));
         }
         set(o, "properties", fields);
@@ -233,14 +249,16 @@ static json_t *struct_value(struct emit *e, const struct schema *s)
         const struct field *brief = shorthand_field(s);
         if (e->crd) {
                 json_t *body = struct_body(e, s);
-                if (brief) { /* a map or a scalar: no type, but the fields are still checked where it is a map */
+                if (brief) { /* a map or a scalar: no type, but the fields are still checked where
+                                it is a map */
                         json_object_del(body, "type");
                         set(body, "x-kubernetes-preserve-unknown-fields", json_true());
                 }
                 return body;
         }
         if (!json_object_get(e->defs, s->name)) {
-                set(e->defs, s->name, json_null()); /* the place is taken before what it refers to */
+                set(e->defs, s->name,
+                        json_null()); /* the place is taken before what it refers to */
                 set(e->defs, s->name, struct_body(e, s));
         }
         json_t *ref = json_object();
@@ -292,7 +310,7 @@ static json_t *field_value(struct emit *e, const struct field *f, enum field_typ
 static const char json_head[] =
         "{ \"$schema\": \"https://json-schema.org/draft/2020-12/schema\","
         "  \"$id\": \"https://slipway.dev/schema/v1alpha1/cluster.json\","
-        "  \"title\": \"Cluster\", \"description\": \"A Kubernetes cluster, as slipway makes it.\", \"type\": \"object\","
+        "  \"title\": \"Cluster\", \"description\": \"A Kubernetes cluster managed by slipway.\", \"type\": \"object\","
         "  \"required\": [\"apiVersion\", \"kind\", \"metadata\", \"spec\"], \"additionalProperties\": false,"
         "  \"properties\": {"
         "    \"apiVersion\": {\"const\": \"slipway.dev/v1alpha1\"},"
@@ -300,13 +318,13 @@ static const char json_head[] =
         "    \"metadata\": {"
         "      \"type\": \"object\", \"required\": [\"name\"],"
         "      \"properties\": {"
-        "        \"name\": {\"description\": \"The cluster's name: its state directory and kubeconfig context are called so.\", \"type\": \"string\","
+        "        \"name\": {\"description\": \"The cluster's name, also of its state directory and kubeconfig context.\", \"type\": \"string\","
         "                  \"pattern\": \"^" LABEL "$\", \"maxLength\": 63},"
         "        \"namespace\": {\"type\": \"string\"},"
-        "        \"labels\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"
+        "        \"labels\": {\"description\": \"Not implemented yet: refused.\", \"not\": {}},"
         "        \"annotations\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}}},"
         "    \"spec\": {},"
-        "    \"status\": {\"description\": \"Written by the controller; a file need not have it.\", \"type\": \"object\"}}}";
+        "    \"status\": {\"description\": \"Written by the controller; not needed in a file.\", \"type\": \"object\"}}}";
 
 json_t *emit_spec(bool crd, json_t *defs)
 {

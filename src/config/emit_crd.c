@@ -1,47 +1,49 @@
-/* The CustomResourceDefinition: the object around it is written as it is, the schema comes from the table. */
+/* The CustomResourceDefinition: the object around it is written as it is, the schema comes from the
+ * table. */
 #include "base/quote.h"
 #include "config/emit.h"
 
-static const char crd_head[] = "apiVersion: apiextensions.k8s.io/v1\n"
-                               "kind: CustomResourceDefinition\n"
-                               "metadata:\n"
-                               "  name: clusters.slipway.dev\n"
-                               "spec:\n"
-                               "  group: slipway.dev\n"
-                               "  scope: Namespaced\n"
-                               "  names:\n"
-                               "    kind: Cluster\n"
-                               "    listKind: ClusterList\n"
-                               "    plural: clusters\n"
-                               "    singular: cluster\n"
-                               "    shortNames: [swc]\n"
-                               "  versions:\n"
-                               "  - name: v1alpha1\n"
-                               "    served: true\n"
-                               "    storage: true\n"
-                               "    subresources: {status: {}}\n"
-                               "    additionalPrinterColumns:\n"
-                               "    - {name: Version, type: string, jsonPath: .spec.kubernetes}\n"
-                               "    - {name: Nodes, type: integer, jsonPath: .status.nodes}\n"
-                               "    - {name: Ready, type: integer, jsonPath: .status.ready}\n"
-                               "    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}\n"
-                               "    schema:\n"
-                               "      openAPIV3Schema:\n"
-                               "        description: A Kubernetes cluster, as slipway makes it.\n"
-                               "        type: object\n"
-                               "        required: [spec]\n"
-                               "        properties:\n"
-                               "          apiVersion: {type: string}\n"
-                               "          kind: {type: string}\n"
-                               "          metadata: {type: object}\n"
-                               "          status:\n"
-                               "            description: What the controller sees.\n"
-                               "            type: object\n"
-                               "            x-kubernetes-preserve-unknown-fields: true\n"
-                               "            properties:\n"
-                               "              nodes: {type: integer, description: How many nodes there are.}\n"
-                               "              ready: {type: integer, description: How many of them are Ready.}\n"
-                               "          spec:\n";
+static const char crd_head[] =
+        "apiVersion: apiextensions.k8s.io/v1\n"
+        "kind: CustomResourceDefinition\n"
+        "metadata:\n"
+        "  name: clusters.slipway.dev\n"
+        "spec:\n"
+        "  group: slipway.dev\n"
+        "  scope: Namespaced\n"
+        "  names:\n"
+        "    kind: Cluster\n"
+        "    listKind: ClusterList\n"
+        "    plural: clusters\n"
+        "    singular: cluster\n"
+        "    shortNames: [swc]\n"
+        "  versions:\n"
+        "  - name: v1alpha1\n"
+        "    served: true\n"
+        "    storage: true\n"
+        "    subresources: {status: {}}\n"
+        "    additionalPrinterColumns:\n"
+        "    - {name: Version, type: string, jsonPath: .spec.kubernetes}\n"
+        "    - {name: Nodes, type: integer, jsonPath: .status.nodes}\n"
+        "    - {name: Ready, type: integer, jsonPath: .status.ready}\n"
+        "    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}\n"
+        "    schema:\n"
+        "      openAPIV3Schema:\n"
+        "        description: A Kubernetes cluster managed by slipway.\n"
+        "        type: object\n"
+        "        required: [spec]\n"
+        "        properties:\n"
+        "          apiVersion: {type: string}\n"
+        "          kind: {type: string}\n"
+        "          metadata: {type: object}\n"
+        "          status:\n"
+        "            description: The state that the controller observes.\n"
+        "            type: object\n"
+        "            x-kubernetes-preserve-unknown-fields: true\n"
+        "            properties:\n"
+        "              nodes: {type: integer, description: How many nodes there are.}\n"
+        "              ready: {type: integer, description: How many of them are Ready.}\n"
+        "          spec:\n";
 
 /* ---- JSON as YAML, block style ---- */
 
@@ -69,7 +71,8 @@ static void add_yaml_list(struct str *out, json_t *list, int indent)
                 }
                 struct str body CLEANUP(str_release) = { 0 };
                 add_yaml(&body, v, indent + 2);
-                str_add(out, str_text(&body) + indent + 2); /* its first line stands behind the dash */
+                str_add(out,
+                        str_text(&body) + indent + 2); /* its first line stands behind the dash */
         }
 }
 

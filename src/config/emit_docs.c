@@ -1,4 +1,5 @@
-/* docs/config.md from the schema table: one heading a struct, outside in, each once with every place it stands. */
+/* docs/config.md from the schema table: one heading a struct, outside in, each once with every
+ * place it stands. */
 #include <ctype.h>
 
 #include "base/embed.h"
@@ -19,14 +20,14 @@ struct docs {
 
 /* Indexed by field_type. */
 static const char *const type_names[] = {
-        [T_STRING] = "text",
+        [T_STRING] = "string",
         [T_BOOL] = "true or false",
         [T_INT] = "number",
         [T_DURATION] = "duration",
         [T_MILLIS] = "duration",
         [T_SIZE] = "size",
-        [T_ENUM] = "word",
-        [T_AMOUNT] = "share",
+        [T_ENUM] = "name",
+        [T_AMOUNT] = "number or percentage",
         [T_VERSION] = "version",
         [T_NAME] = "name",
         [T_HOST] = "host",
@@ -36,8 +37,9 @@ static const char *const type_names[] = {
         [T_CIDRS] = "network, or list",
         [T_IPS] = "address, or list",
         [T_URL] = "URL",
-        [T_PATH] = "path here",
+        [T_PATH] = "local path",
         [T_ABSPATH] = "path on the node",
+        [T_TEXT] = "text",
         [T_PAIRS] = "map",
         [T_LABELS] = "labels",
         [T_GATES] = "map of true or false",
@@ -45,7 +47,7 @@ static const char *const type_names[] = {
         [T_NUMBERS] = "list of numbers",
         [T_ROLES] = "list",
         [T_TAINTS] = "list of taints",
-        [T_ANY] = "anything",
+        [T_ANY] = "any YAML",
         [T_STRUCT] = "",
         [T_STRUCTS] = "list",
 };
@@ -86,8 +88,10 @@ static void docs_collect(struct docs *d, const struct schema *s, const char *pat
         struct str *places = &d->places[docs_index(d, s)];
         str_addf(places, "%s`%s`", places->len ? ", " : "", path);
         for (const struct field *f = s->fields; f < s->fields + s->count; f++)
-                if (f->sub)
-                        docs_collect(d, f->sub, arena_printf(&d->arena, "%s.%s%s", path, f->name, f->type == T_STRUCTS ? "[]" : ""));
+                if (f->sub && !f->later)
+                        docs_collect(d, f->sub,
+                                arena_printf(&d->arena, "%s.%s%s", path, f->name,
+                                        f->type == T_STRUCTS ? "[]" : ""));
 }
 
 static void add_words(struct str *s, const char *const *names)
@@ -100,7 +104,9 @@ static void add_type(struct str *s, const struct field *f)
 {
         if (f->type == T_STRUCTS)
                 str_add(s, "list of ");
-        if (f->sub)
+        if (f->sub && f->later)
+                str_add(s, f->sub->name);
+        else if (f->sub)
                 add_link(s, f->sub->name, f->sub->name);
         else if (f->names && f->type != T_STRINGS && f->type != T_ROLES)
                 add_words(s, f->names);
@@ -108,14 +114,16 @@ static void add_type(struct str *s, const struct field *f)
                 str_add(s, "list of ");
                 add_words(s, f->names);
         } else if (f->type == T_STRINGS && f->item)
-                str_addf(s, "list of %ss", f->item == T_PATH ? "path" : type_names[f->item]);
+                str_addf(s, "list of %ss", f->item == T_PATH ? "local path" : type_names[f->item]);
         else
                 str_add(s, type_names[f->type]);
 }
 
 static void add_default(struct str *s, const struct field *f)
 {
-        if (f->flags & F_REQUIRED)
+        if (f->later)
+                str_add(s, "–");
+        else if (f->flags & F_REQUIRED)
                 str_add(s, "**required**");
         else if (emit_has_default(f)) {
                 str_addc(s, '`');
@@ -139,6 +147,12 @@ static void add_limit(struct str *s, const struct field *f, int64_t v)
 static void add_meaning(struct str *s, const struct field *f)
 {
         add_cell(s, f->help ? f->help : "");
+        if (f->later) {
+                str_add(s, " **Not implemented yet, and refused** (");
+                add_cell(s, f->later);
+                str_add(s, ").");
+                return;
+        }
         if (f->max > f->min && f->type != T_AMOUNT) {
                 str_add(s, " From ");
                 add_limit(s, f, f->min);
@@ -153,7 +167,7 @@ static void add_meaning(struct str *s, const struct field *f)
         }
 }
 
-static const struct field *find(const struct schema *s, const char *name)
+static const struct field *emit_docs_find(const struct schema *s, const char *name)
 {
         for (const struct field *f = s->fields; f < s->fields + s->count; f++)
                 if (streq(f->name, name))
@@ -164,11 +178,15 @@ static const struct field *find(const struct schema *s, const char *name)
 /* "Short form: `flannel` for `{name: flannel}`." */
 static void add_shorthand(struct str *s, const struct schema *schema)
 {
-        const struct field *f = schema->shorthand ? find(schema, schema->shorthand) : NULL;
+        const struct field *f =
+                schema->shorthand ? emit_docs_find(schema, schema->shorthand) : NULL;
         if (!f)
                 return;
         bool off = f->def && (streq(f->def, "none") || streq(f->def, "off")); /* shows nothing */
-        const char *value = f->example ? f->example : f->def && !off ? f->def : f->names && f->names[1] ? f->names[1] : "VALUE";
+        const char *value = f->example                ? f->example
+                            : f->def && !off          ? f->def
+                            : f->names && f->names[1] ? f->names[1]
+                                                      : "VALUE";
         str_addf(s, " Short form: `%s` for `{%s: %s}`.", value, f->name, value);
 }
 
@@ -177,10 +195,10 @@ static void docs_struct(struct docs *d, size_t i)
         const struct schema *s = d->all[i];
         str_addf(d->out, "\n### %s\n\n", s->name);
         if (s != &cluster_schema)
-                str_addf(d->out, "At %s. ", str_text(&d->places[i]));
+                str_addf(d->out, "Path: %s. ", str_text(&d->places[i]));
         str_add(d->out, s->help ? s->help : "");
         add_shorthand(d->out, s);
-        str_add(d->out, "\n\n| field | kind | default | meaning |\n|---|---|---|---|\n");
+        str_add(d->out, "\n\n| field | type | default | description |\n|---|---|---|---|\n");
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {
                 str_addf(d->out, "| `%s` | ", f->name);
                 add_type(d->out, f);
@@ -196,7 +214,7 @@ static void docs_struct(struct docs *d, size_t i)
 static void docs_contents(struct docs *d, const struct schema *s, int depth)
 {
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {
-                if (!f->sub)
+                if (!f->sub || f->later)
                         continue;
                 str_addf(d->out, "%*s- ", depth * 2, "");
                 add_link(d->out, f->name, f->sub->name);
@@ -214,12 +232,14 @@ static void add_gone(struct docs *d, const struct gone *g)
                 if (streq(d->all[i]->name, g->where))
                         s = d->all[i];
         size_t n = equals ? (size_t)(equals - g->word) : strlen(g->word);
-        bool brief = equals && s && s->shorthand && strlen(s->shorthand) == n && !strncmp(s->shorthand, g->word, n);
+        bool brief = equals && s && s->shorthand && strlen(s->shorthand) == n &&
+                     !strncmp(s->shorthand, g->word, n);
         str_add(d->out, "| `");
         if (brief)
                 str_add(d->out, g->where);
         else
-                str_addf(d->out, "%s%s%.*s", streq(g->where, "spec") ? "" : g->where, streq(g->where, "spec") ? "" : ".", (int)n, g->word);
+                str_addf(d->out, "%s%s%.*s", streq(g->where, "spec") ? "" : g->where,
+                        streq(g->where, "spec") ? "" : ".", (int)n, g->word);
         if (equals)
                 str_addf(d->out, ": %s", equals + 1);
         str_add(d->out, "` | ");
@@ -229,7 +249,10 @@ static void add_gone(struct docs *d, const struct gone *g)
         str_add(d->out, " |\n");
 }
 
-static const char *prose(const char *name) { return embed_text(&docs_prose, embed_find(&docs_prose, name)); }
+static const char *prose(const char *name)
+{
+        return embed_text(&docs_prose, embed_find(&docs_prose, name));
+}
 
 void schema_docs(struct str *out)
 {

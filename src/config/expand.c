@@ -1,12 +1,14 @@
-/* Pools → nodes, in file order. A node's name depends on nothing but its own line (or its number within the pool), so that
- * taking one host out of a list renames nobody else.
+/* Pools → nodes, in file order. A node's name depends on nothing but its own line (or its number
+ * within the pool), so that taking one host out of a list renames nobody else.
  *
- * Machines on this computer get their addresses here: the network behind its first ten addresses (.0, .1 this computer, .2 to .9 free
- * for virtual IPs) is cut into eight slices, one a pool in file order: in a /24 pool 0 has .10 to .39, pool 1 .40 to .69. A pool that grows
- * moves nobody, nor does a pool added at the end; the last pool may run on behind its slice to the end of the network. */
+ * Machines on this computer get their addresses here: the network behind its first ten addresses
+ * (.0, .1 this computer, .2 to .9 free for virtual IPs) is cut into eight slices, one a pool in
+ * file order: in a /24 pool 0 has .10 to .39, pool 1 .40 to .69. A pool that grows moves nobody,
+ * nor does a pool added at the end; the last pool may run on behind its slice to the end of the
+ * network. */
 #include <ctype.h>
 
-#include "config/rules.h"
+#include "config/rules/rules.h"
 
 #define LOCAL_FIRST 10
 #define LOCAL_POOLS 8
@@ -63,10 +65,13 @@ static const char *name_from_address(struct arena *a, const char *address)
 }
 
 /* The cluster's first family first, in whatever order the addresses were written. */
-static void set_addresses(const struct cluster *c, struct node *n, const struct ip *ips, size_t count)
+static void set_addresses(
+        const struct cluster *c, struct node *n, const struct ip *ips, size_t count)
 {
         size_t used = 0;
-        for (size_t f = 0; f < c->network.pods.n && f < 2 && (!f || c->network.pods.v[0].ip.family != c->network.pods.v[1].ip.family); f++)
+        for (size_t f = 0; f < c->network.pods.n && f < 2 &&
+                           (!f || c->network.pods.v[0].ip.family != c->network.pods.v[1].ip.family);
+                f++)
                 for (size_t i = 0; i < count; i++)
                         if (ips[i].family == c->network.pods.v[f].ip.family) {
                                 n->ip[used++] = ips[i];
@@ -101,7 +106,8 @@ static void local_address(const struct cluster *c, size_t pool, struct node *n)
         const struct cidr *net = &c->provider.local.network;
         uint64_t size, per = slice(net, &size), at = LOCAL_FIRST + pool * per + n->index - 1;
         char text[IP_TEXT];
-        if (!per || pool >= LOCAL_POOLS || at >= size - 1 || (n->index > per && pool + 1 < c->pools.n) || !cidr_nth(net, at, &n->ip[0]))
+        if (!per || pool >= LOCAL_POOLS || at >= size - 1 ||
+                (n->index > per && pool + 1 < c->pools.n) || !cidr_nth(net, at, &n->ip[0]))
                 return;
         n->address = arena_strdup(c->arena, ip_format(&n->ip[0], text));
 }
@@ -111,17 +117,23 @@ static void check_local(const struct cluster *c, size_t i, struct problems *p)
 {
         const struct pool *pool = &c->pools.v[i];
         const struct cidr *net = &c->provider.local.network;
-        uint64_t size, per = slice(net, &size), room = i + 1 < c->pools.n ? per : size - 1 - LOCAL_FIRST - i * per;
+        uint64_t size, per = slice(net, &size),
+                       room = i + 1 < c->pools.n ? per : size - 1 - LOCAL_FIRST - i * per;
         char text[IP_TEXT + 4];
         if (!per && i == 0)
-                rule_error(
-                        p, c, "provider.local.network", "use a /24 or larger", "%s is too small for machines in %d pools", cidr_format(net, text), LOCAL_POOLS);
+                rule_error(p, c, "provider.local.network", "use a /24 or larger",
+                        "%s is too small for machines in %d pools", cidr_format(net, text),
+                        LOCAL_POOLS);
         else if (i == LOCAL_POOLS)
-                problem_add(p, pool->src, NULL, "put like machines into one pool", "provider local has addresses for %d pools, this is the ninth", LOCAL_POOLS);
+                problem_add(p, pool->src, NULL, "put machines of the same kind into one pool",
+                        "provider local has addresses for %d pools, this is the ninth",
+                        LOCAL_POOLS);
         else if (per && i < LOCAL_POOLS && last_number(pool) > room)
-                problem_add(p, pool->src, "count", "use a larger provider.local.network, such as 10.117.0.0/16",
-                        "provider.local.network %s has addresses for %" PRIu64 " machines of this pool, got %zu", cidr_format(net, text), room,
-                        last_number(pool));
+                problem_add(p, pool->src, "count",
+                        "use a larger provider.local.network, such as 10.117.0.0/16",
+                        "provider.local.network %s has addresses for %" PRIu64
+                        " machines of this pool, got %zu",
+                        cidr_format(net, text), room, last_number(pool));
 }
 
 void cluster_expand(struct cluster *c, struct problems *p)
@@ -131,7 +143,8 @@ void cluster_expand(struct cluster *c, struct problems *p)
         for (size_t i = 0; i < c->pools.n; i++)
                 total += pool_size(&c->pools.v[i]);
         if (total > CLUSTER_MAX_NODES) {
-                rule_error(p, c, "pools", "make several clusters", "a cluster has at most %d nodes, got %zu", CLUSTER_MAX_NODES, total);
+                rule_error(p, c, "pools", "make several clusters",
+                        "a cluster has at most %d nodes, got %zu", CLUSTER_MAX_NODES, total);
                 return;
         }
         c->nodes = arena_array(c->arena, struct node, total ? total : 1);
@@ -143,12 +156,14 @@ void cluster_expand(struct cluster *c, struct problems *p)
                 for (size_t k = 0; k < pool_size(pool); k++) {
                         struct node *n = &c->nodes[made++];
                         n->pool = pool;
-                        n->index = number = pool->hosts.n ? (unsigned)k + 1 : next_number(pool, number);
+                        n->index = number =
+                                pool->hosts.n ? (unsigned)k + 1 : next_number(pool, number);
                         if (pool->hosts.n) {
                                 expand_host(c, &pool->hosts.v[k], n);
                                 continue;
                         }
-                        n->name = arena_printf(c->arena, "%s-%u", pool->name ? pool->name : "", n->index);
+                        n->name = arena_printf(
+                                c->arena, "%s-%u", pool->name ? pool->name : "", n->index);
                         if (local)
                                 local_address(c, i, n);
                 }

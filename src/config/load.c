@@ -1,7 +1,9 @@
 /* Files into a Cluster: read, merge, decode, read the texts that paths name, expand, check. */
 #include <pwd.h>
 
+#include "base/sha256.h"
 #include "base/file.h"
+#include "config/env.h"
 #include "config/schema.h"
 #include "config/scalar.h"
 
@@ -12,7 +14,6 @@
 struct metadata {
         const struct tree *src;
         const char *name;
-        struct pairs labels, annotations;
         const struct tree *ignored;
 };
 struct object {
@@ -27,14 +28,16 @@ static const char *const versions[] = { "slipway.dev/v1alpha1", NULL };
 static const char *const kinds[] = { "Cluster", NULL };
 
 /* What the API server adds to an object is no mistake in a file. */
-#define IGNORED(type, field)                                    \
-        {                                                       \
+#define IGNORED(type, field) \
+        { \
                 field, T_ANY, 0, offsetof(struct type, ignored) \
         }
 static const struct field metadata_fields[] = {
         { "name", T_NAME, F_REQUIRED, offsetof(struct metadata, name), .example = "demo" },
-        { "labels", T_LABELS, 0, offsetof(struct metadata, labels) },
-        { "annotations", T_PAIRS, 0, offsetof(struct metadata, annotations) },
+        { "labels", T_LABELS, 0, offsetof(struct metadata, ignored),
+                .later = "leave them out: labels of nodes are set under pools" },
+        IGNORED(metadata,
+                "annotations"), /* of other programs: kubectl keeps what was applied there */
         IGNORED(metadata, "namespace"),
         IGNORED(metadata, "creationTimestamp"),
         IGNORED(metadata, "deletionGracePeriodSeconds"),
@@ -47,23 +50,33 @@ static const struct field metadata_fields[] = {
         IGNORED(metadata, "selfLink"),
         IGNORED(metadata, "uid"),
 };
-static const struct schema metadata_schema = {
-        .name = "metadata", .fields = metadata_fields, .count = ARRAY_SIZE(metadata_fields), .size = sizeof(struct metadata)
-};
+static const struct schema metadata_schema = { .name = "metadata",
+        .fields = metadata_fields,
+        .count = ARRAY_SIZE(metadata_fields),
+        .size = sizeof(struct metadata) };
 
 static const struct field object_fields[] = {
-        { "apiVersion", T_STRING, F_REQUIRED, offsetof(struct object, version), .names = versions, .example = "slipway.dev/v1alpha1" },
-        { "kind", T_STRING, F_REQUIRED, offsetof(struct object, kind), .names = kinds, .example = "Cluster" },
-        { "metadata", T_STRUCT, F_REQUIRED, offsetof(struct object, metadata), .sub = &metadata_schema, .example = "{name: demo}" },
+        { "apiVersion", T_STRING, F_REQUIRED, offsetof(struct object, version), .names = versions,
+                .example = "slipway.dev/v1alpha1" },
+        { "kind", T_STRING, F_REQUIRED, offsetof(struct object, kind), .names = kinds,
+                .example = "Cluster" },
+        { "metadata", T_STRUCT, F_REQUIRED, offsetof(struct object, metadata),
+                .sub = &metadata_schema, .example = "{name: demo}" },
         { "spec", T_STRUCT, F_REQUIRED, offsetof(struct object, cluster), .sub = &cluster_schema },
         IGNORED(object, "status"),
 };
-static const struct schema object_schema = { .name = "object", .fields = object_fields, .count = ARRAY_SIZE(object_fields), .size = sizeof(struct object) };
+static const struct schema object_schema = { .name = "object",
+        .fields = object_fields,
+        .count = ARRAY_SIZE(object_fields),
+        .size = sizeof(struct object) };
 
 /* The one that is written, local when none is. */
 static enum provider_kind provider_kind(const struct provider *p)
 {
-        static const char *const names[] = { [PROVIDER_LOCAL] = "local", [PROVIDER_SSH] = "ssh", [PROVIDER_OPENSTACK] = "openstack", [PROVIDER_AWS] = "aws" };
+        static const char *const names[] = { [PROVIDER_LOCAL] = "local",
+                [PROVIDER_SSH] = "ssh",
+                [PROVIDER_OPENSTACK] = "openstack",
+                [PROVIDER_AWS] = "aws" };
         tree_each (c, p->src)
                 for (size_t i = 0; p->src->kind == TREE_MAP && i < ARRAY_SIZE(names); i++)
                         if (streq(c->key, names[i]))
@@ -82,13 +95,16 @@ struct cluster *cluster_decode(struct arena *a, const struct tree *document, str
         c->name = o->metadata.name;
         c->dir = ".";
         c->provider.kind = provider_kind(&c->provider);
+        cluster_harden(c);
         if (strlen(c->name) > NAME_MAX_LENGTH)
-                problem_add(p, o->metadata.src, "name", "machines and files are named after it: choose a shorter one",
-                        "a cluster's name has at most %d characters, got %zu", NAME_MAX_LENGTH, strlen(c->name));
+                problem_add(p, o->metadata.src, "name",
+                        "choose a shorter name: machines and files are named after it",
+                        "a cluster's name has at most %d characters, got %zu", NAME_MAX_LENGTH,
+                        strlen(c->name));
         return c;
 }
 
-static const char *dir_of(struct arena *a, const char *file)
+static const char *load_dir_of(struct arena *a, const char *file)
 {
         const char *slash = strrchr(file, '/');
         return !slash ? "." : arena_strndup(a, file, slash == file ? 1 : (size_t)(slash - file));
@@ -101,37 +117,51 @@ const char *cluster_path(struct arena *a, const struct tree *at, const char *pat
                 const struct passwd *pw = home && *home ? NULL : getpwuid(getuid());
                 return arena_printf(a, "%s%s", pw ? pw->pw_dir : home ? home : "", path + 1);
         }
-        const char *dir = *path != '/' && at && at->file ? dir_of(a, at->file->name) : ".";
-        return *path == '/' || streq(dir, ".") ? path : arena_printf(a, "%s%s%s", dir, has_suffix(dir, "/") ? "" : "/", path);
+        const char *dir = *path != '/' && at && at->file ? load_dir_of(a, at->file->name) : ".";
+        return *path == '/' || streq(dir, ".")
+                       ? path
+                       : arena_printf(a, "%s%s%s", dir, has_suffix(dir, "/") ? "" : "/", path);
 }
 
 /* What a file that a field names must hold: NULL, or what is wrong with it. */
-static const char *pem_fault(struct str *s) { return strstr(str_text(s), "-----BEGIN CERTIFICATE-----") ? NULL : "it holds no PEM certificate"; }
+static const char *pem_fault(struct str *s)
+{
+        return strstr(str_text(s), "-----BEGIN CERTIFICATE-----")
+                       ? NULL
+                       : "it contains no PEM certificate";
+}
 
 static const char *password_fault(struct str *s)
 {
         uint32_t cp;
-        while (s->len && strchr("\r\n", s->data[s->len - 1])) /* editors end files with a line break */
+        while (s->len &&
+                strchr("\r\n", s->data[s->len - 1])) /* editors end files with a line break */
                 str_truncate(s, s->len - 1);
-        return !s->len ? "it is empty" : control_in(str_text(s), &cp) ? "a password is one line without control characters" : NULL;
+        return !s->len                        ? "it is empty"
+               : control_in(str_text(s), &cp) ? "a password is one line without control characters"
+                                              : NULL;
 }
 
-static const char *key_fault(struct str *s)
+static const char *load_key_fault(struct str *s)
 {
         const char *colon = password_fault(s) ? NULL : strchr(str_text(s), ':');
         return colon && colon != s->data && colon[1] ? NULL : "a key for S3 is one line, ID:SECRET";
 }
+
+static const char *secret_fault(struct str *s) { return s->len ? NULL : "it is empty"; }
 
 static const char *document_fault(struct str *s)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
         struct tree *t;
-        return tree_parse(&a, "", str_text(s), s->len, &t, &err) < 0 ? "it is not one YAML document" : t->kind != TREE_MAP ? "it is not a YAML map" : NULL;
+        return tree_parse(&a, "", str_text(s), s->len, &t, &err) < 0 ? "it is not one YAML document"
+               : t->kind != TREE_MAP                                 ? "it is not a YAML map"
+                                                                     : NULL;
 }
 
-static void read_text(struct cluster *c, struct problems *p, const struct tree *src, const char *field, const char *path, const char *(*fault)(struct str *),
-        const char **out)
+static void load_read_text(struct cluster *c, struct problems *p, const struct tree *src,
+        const char *field, const char *path, const char *(*fault)(struct str *), const char **out)
 {
         struct str s CLEANUP(str_wipe_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
@@ -139,24 +169,78 @@ static void read_text(struct cluster *c, struct problems *p, const struct tree *
         if (!path || !*path)
                 return;
         const char *real = cluster_path(c->arena, at, path), *why;
-        if (file_read(real, TEXT_MAX, &s, &err) < 0)
-                problem_add(p, src, field, "the path starts beside the file that names it", "%s", err.message);
+        bool secret = fault == password_fault || fault == load_key_fault || fault == secret_fault;
+        if ((secret ? file_read_secret : file_read)(real, TEXT_MAX, &s, &err) < 0)
+                problem_add(p, src, field,
+                        err.hint
+                                ? err.hint
+                                : "the path is relative to the directory of the file that names it",
+                        "%s", err.message);
         else if (strlen(str_text(&s)) != s.len)
-                problem_add(p, src, field, NULL, "%s is not a text: it holds a NUL byte", real);
-        else if ((why = fault(&s)))
+                problem_add(
+                        p, src, field, NULL, "%s is not a text file: it contains a NUL byte", real);
+        else if (fault && (why = fault(&s)))
                 problem_add(p, src, field, NULL, "%s cannot be used: %s", real, why);
         else
                 *out = arena_strdup(c->arena, str_text(&s));
 }
 
+static void load_services(struct cluster *c, struct problems *p)
+{
+        for (size_t i = 0; i < c->services.repositories.n; i++) {
+                struct repository *r = &c->services.repositories.v[i];
+                load_read_text(c, p, r->src, "caFile", r->ca_file, pem_fault, &r->ca_pem);
+                load_read_text(c, p, r->src, "passwordFile", r->password_file, password_fault,
+                        &r->password);
+        }
+        for (size_t i = 0; i < c->services.charts.n; i++) {
+                struct chart *h = &c->services.charts.v[i];
+                load_read_text(c, p, h->src, "valuesFile", h->values_file, document_fault,
+                        &h->values_text);
+        }
+}
+
 static void read_texts(struct cluster *c, struct problems *p)
 {
-        read_text(c, p, c->registry.src, "caFile", c->registry.ca_file, pem_fault, &c->registry.ca_pem);
-        read_text(c, p, c->registry.src, "passwordFile", c->registry.password_file, password_fault, &c->registry.password);
-        read_text(c, p, c->etcd.snapshots.src, "copyKeyFile", c->etcd.snapshots.copy_key_file, key_fault, &c->etcd.snapshots.copy_key);
-        read_text(c, p, c->auth.oidc.src, "caFile", c->auth.oidc.ca_file, pem_fault, &c->auth.oidc.ca_pem);
-        read_text(c, p, c->audit.src, "policyFile", c->audit.policy_file, document_fault, &c->audit.policy);
-        read_text(c, p, c->admission.src, "configFile", c->admission.config_file, document_fault, &c->admission.config);
+        load_read_text(c, p, c->registry.src, "caFile", c->registry.ca_file, pem_fault,
+                &c->registry.ca_pem);
+        load_read_text(c, p, c->registry.src, "passwordFile", c->registry.password_file,
+                password_fault, &c->registry.password);
+        load_read_text(c, p, c->etcd.snapshots.src, "copyKeyFile", c->etcd.snapshots.copy_key_file,
+                load_key_fault, &c->etcd.snapshots.copy_key);
+        load_read_text(c, p, c->auth.oidc.src, "caFile", c->auth.oidc.ca_file, pem_fault,
+                &c->auth.oidc.ca_pem);
+        load_read_text(c, p, c->auth.oidc.src, "clientSecretFile", c->auth.oidc.client_secret_file,
+                password_fault, &c->auth.oidc.client_secret);
+        load_read_text(c, p, c->audit.src, "policyFile", c->audit.policy_file, document_fault,
+                &c->audit.policy);
+        load_read_text(c, p, c->admission.src, "configFile", c->admission.config_file,
+                document_fault, &c->admission.config);
+        load_services(c, p);
+}
+
+static void read_node_files(struct cluster *c, struct problems *p)
+{
+        for (size_t i = 0; i < c->os.files.n; i++) {
+                struct node_file *f = &c->os.files.v[i];
+                if (f->content_file && !f->content)
+                        load_read_text(c, p, f->src, "contentFile", f->content_file,
+                                f->secret ? secret_fault : NULL, &f->content);
+        }
+}
+
+static void cluster_digest(struct cluster *c, struct sha256 *files)
+{
+        const char *const texts[] = { c->registry.ca_pem, c->auth.oidc.ca_pem, c->audit.policy,
+                c->admission.config };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                sha256_add(files, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1);
+        for (size_t i = 0; i < c->os.files.n; i++) {
+                const struct node_file *f = &c->os.files.v[i];
+                if (f->content_file && f->content && !f->secret)
+                        sha256_add(files, f->content, strlen(f->content) + 1);
+        }
+        sha256_end(files, c->digest);
 }
 
 struct texts {
@@ -164,7 +248,8 @@ struct texts {
         size_t n;
 };
 
-static int file_text(struct arena *a, const char *path, const struct texts *instead, struct tree_file **out, struct error *err)
+static int file_text(struct arena *a, const char *path, const struct texts *instead,
+        struct tree_file **out, struct error *err)
 {
         for (size_t i = 0; i < instead->n; i++)
                 if (streq(instead->v[i].name, path)) {
@@ -176,8 +261,9 @@ static int file_text(struct arena *a, const char *path, const struct texts *inst
 }
 
 /* Every file is read and parsed even when an earlier one is broken: all their problems at once. */
-static int read_files(
-        struct arena *a, const char *const *files, size_t n, const struct texts *instead, struct tree **out, struct problems *p, struct error *err)
+static int load_read_files(struct arena *a, const char *const *files, size_t n,
+        const struct texts *instead, struct tree **out, struct sha256 *digest, struct problems *p,
+        struct error *err)
 {
         struct tree *merged = NULL;
         for (size_t i = 0; i < n; i++) {
@@ -188,12 +274,17 @@ static int read_files(
                 if (r < 0)
                         return r;
                 file->order = (unsigned)i;
+                sha256_add(digest, file->text, file->len);
+                sha256_add(digest, "", 1);
                 if (tree_parse_file(a, file, &t, at, &syntax) < 0)
                         problem_add(p, at, NULL, syntax.hint, "%s", syntax.message);
                 else if (t->kind != TREE_MAP)
-                        problem_add(p, t, NULL, "`slipway init` writes a file to begin with", "a map with apiVersion, kind, metadata and spec is wanted");
-                else
+                        problem_add(p, t, NULL, "`slipway init` writes a file to start with",
+                                "expected a map with apiVersion, kind, metadata and spec");
+                else {
+                        env_expand(a, t, digest, p);
                         merged = merged ? tree_merge(merged, t) : t;
+                }
         }
         *out = merged;
         return 0;
@@ -201,32 +292,39 @@ static int read_files(
 
 static int summary(const char *const *files, size_t n, const struct problems *p, struct error *err)
 {
-        return error_set(err, EINVAL, EXIT_CONFIG, "%s: %zu problem%s", n == 1 ? (streq(files[0], "-") ? "<stdin>" : files[0]) : "the files", p->errors,
+        return error_set(err, EINVAL, EXIT_CONFIG, "%s: %zu problem%s",
+                n == 1 ? (streq(files[0], "-") ? "<stdin>" : files[0]) : "the files", p->errors,
                 p->errors == 1 ? "" : "s");
 }
 
-int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out, struct problems *p, struct error *err)
+int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out,
+        struct problems *p, struct error *err)
 {
         return cluster_load_instead(a, files, n, NULL, 0, false, out, p, err);
 }
 
-int cluster_load_instead(struct arena *a, const char *const *files, size_t n, const struct tree_file *instead, size_t instead_count, bool loose,
-        struct cluster **out, struct problems *p, struct error *err)
+int cluster_load_instead(struct arena *a, const char *const *files, size_t n,
+        const struct tree_file *instead, size_t instead_count, bool loose, struct cluster **out,
+        struct problems *p, struct error *err)
 {
         struct texts texts = { instead, instead_count };
         struct tree *document = NULL;
+        struct sha256 digest;
+        sha256_init(&digest);
         if (!p->arena)
                 p->arena = a;
         if (!n)
                 return error_set(err, EINVAL, EXIT_USAGE, "no file is given");
-        int r = read_files(a, files, n, &texts, &document, p, err);
+        int r = load_read_files(a, files, n, &texts, &document, &digest, p, err);
         if (r < 0)
                 return r;
         if (p->errors)
                 return summary(files, n, p, err);
         struct cluster *c = cluster_decode(a, document, p);
-        c->dir = dir_of(a, files[n - 1]);
+        c->dir = load_dir_of(a, files[n - 1]);
         read_texts(c, p);
+        read_node_files(c, p);
+        cluster_digest(c, &digest);
         cluster_expand(c, p);
         cluster_index(c);
         cluster_rules(c, p);

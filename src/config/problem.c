@@ -27,10 +27,64 @@ static const char *harmless(struct arena *a, const char *text)
         return arena_strdup(a, str_text(&s));
 }
 
-static void add_path(struct str *path, const struct tree *at, const char *field)
+/* ---- values that are not shown ---- */
+
+#define MASK_LEAST 4  /* characters of a value that is masked */
+#define MASK_PART  16 /* messages cut long values: so much of the beginning is enough */
+
+static void mask_add(struct problems *p, const char *text, const char *instead)
+{
+        struct problem_mask *m = arena_new(p->arena, struct problem_mask);
+        *m = (struct problem_mask){ text, instead, p->masks };
+        p->masks = m;
+}
+
+void problem_mask(struct problems *p, const char *name, const char *value)
+{
+        if (strlen(value) < MASK_LEAST)
+                return;
+        struct str shown CLEANUP(str_release) = { 0 };
+        const char *instead = arena_printf(p->arena, "${%s}", name);
+        text_harmless(&shown, value, strlen(value)); /* messages show values in this form */
+        mask_add(p, arena_strdup(p->arena, value), instead);
+        if (!streq(value, str_text(&shown)))
+                mask_add(p, arena_strdup(p->arena, str_text(&shown)), instead);
+}
+
+/* How many characters at `at` are of a masked text; 0: none. */
+static size_t masked(const struct problem_mask *m, const char *at)
+{
+        size_t n = 0;
+        while (m->text[n] && m->text[n] == at[n])
+                n++;
+        return !m->text[n] || n >= MASK_PART ? n : 0;
+}
+
+static const char *mask_all(struct problems *p, const char *text)
+{
+        struct str s CLEANUP(str_release) = { 0 };
+        while (p->masks && *text) {
+                const struct problem_mask *longest = NULL;
+                size_t most = 0, n;
+                for (const struct problem_mask *m = p->masks; m; m = m->next)
+                        if ((n = masked(m, text)) > most) {
+                                most = n;
+                                longest = m;
+                        }
+                if (most)
+                        str_add(&s, longest->instead);
+                else
+                        str_addc(&s, *text);
+                text += most ? most : 1;
+        }
+        return harmless(p->arena, p->masks ? str_text(&s) : text);
+}
+
+static void problem_add_path(struct str *path, const struct tree *at, const char *field)
 {
         tree_path(path, at, NULL);
-        if (!field || (at && at->kind == TREE_SCALAR)) /* a shorthand: the value stands for the field */
+        if (!field ||
+                (at && at->kind == TREE_SCALAR)) /* a shorthand: the value stands for the field */
                 return;
         if (path->len && !streq(str_text(path), "spec"))
                 str_addc(path, '.');
@@ -39,7 +93,8 @@ static void add_path(struct str *path, const struct tree *at, const char *field)
         str_add(path, field);
 }
 
-static void add(struct problems *p, const struct tree *at, const char *field, bool key, bool warning, const char *hint, const char *fmt, va_list ap)
+static void problem_put(struct problems *p, const struct tree *at, const char *field, bool key,
+        bool warning, const char *hint, const char *fmt, va_list ap)
 {
         size_t before = p->errors + p->warnings;
         *(warning ? &p->warnings : &p->errors) += 1;
@@ -56,10 +111,10 @@ static void add(struct problems *p, const struct tree *at, const char *field, bo
                 x->col = key && place->key_line ? place->key_col : place->col;
         }
         str_vaddf(&text, fmt, ap);
-        add_path(&path, at ? at : p->root, field);
-        x->path = harmless(p->arena, str_text(&path));
-        x->message = harmless(p->arena, str_text(&text));
-        x->hint = hint ? harmless(p->arena, hint) : NULL;
+        problem_add_path(&path, at ? at : p->root, field);
+        x->path = mask_all(p, str_text(&path));
+        x->message = mask_all(p, str_text(&text));
+        x->hint = hint ? mask_all(p, hint) : NULL;
         x->warning = warning;
         if (p->last)
                 p->last->next = x;
@@ -68,31 +123,34 @@ static void add(struct problems *p, const struct tree *at, const char *field, bo
         p->last = x;
 }
 
-void problem_add(struct problems *p, const struct tree *at, const char *field, const char *hint, const char *fmt, ...)
+void problem_add(struct problems *p, const struct tree *at, const char *field, const char *hint,
+        const char *fmt, ...)
 {
         va_list ap;
         va_start(ap, fmt);
-        add(p, at, field, false, false, hint, fmt, ap);
+        problem_put(p, at, field, false, false, hint, fmt, ap);
         va_end(ap);
 }
 
-void problem_add_key(struct problems *p, const struct tree *at, const char *hint, const char *fmt, ...)
+void problem_add_key(
+        struct problems *p, const struct tree *at, const char *hint, const char *fmt, ...)
 {
         va_list ap;
         va_start(ap, fmt);
-        add(p, at, NULL, true, false, hint, fmt, ap);
+        problem_put(p, at, NULL, true, false, hint, fmt, ap);
         va_end(ap);
 }
 
-void problem_warn(struct problems *p, const struct tree *at, const char *field, const char *hint, const char *fmt, ...)
+void problem_warn(struct problems *p, const struct tree *at, const char *field, const char *hint,
+        const char *fmt, ...)
 {
         va_list ap;
         va_start(ap, fmt);
-        add(p, at, field, false, true, hint, fmt, ap);
+        problem_put(p, at, field, false, true, hint, fmt, ap);
         va_end(ap);
 }
 
-static int compare(const struct problem *x, const struct problem *y)
+static int problem_compare(const struct problem *x, const struct problem *y)
 {
         unsigned fx = x->file ? x->file->order + 1 : 0, fy = y->file ? y->file->order + 1 : 0;
         if (fx != fy)
@@ -116,7 +174,7 @@ static struct problem *merge_sort(struct problem *list, size_t n)
         list = merge_sort(list, n / 2);
         right = merge_sort(right, n - n / 2);
         while (list && right) {
-                struct problem **from = compare(list, right) <= 0 ? &list : &right;
+                struct problem **from = problem_compare(list, right) <= 0 ? &list : &right;
                 *end = *from;
                 end = &(*end)->next;
                 *from = (*from)->next;
@@ -155,8 +213,9 @@ static const char *find_line(struct lines *l, const struct problem *x, size_t *l
         return l->at;
 }
 
-/* One character of a source line as it is shown: what a terminal would act on is a question mark, a tab one space. */
-static size_t show(struct str *s, const char *p, size_t n, unsigned *width)
+/* One character of a source line as it is shown: what a terminal would act on is a question mark, a
+ * tab one space. */
+static size_t problem_show(struct str *s, const char *p, size_t n, unsigned *width)
 {
         uint32_t cp = 0;
         size_t len = utf8_decode(p, n, &cp);
@@ -167,6 +226,18 @@ static size_t show(struct str *s, const char *p, size_t n, unsigned *width)
         else
                 str_addc(s, len && cp == '\t' ? ' ' : '?');
         return len ? len : 1;
+}
+
+/* Whether the byte is part of a URL's user and password: "://ME:WORD@". */
+static bool in_login(const char *text, size_t len, size_t i)
+{
+        size_t begin = i, end = i;
+        while (begin > 0 && !strchr("/@ \"'", text[begin - 1]))
+                begin--;
+        while (end < len && !strchr("/@ \"'", text[end]))
+                end++;
+        return begin >= 3 && memcmp(text + begin - 3, "://", 3) == 0 && end < len &&
+               text[end] == '@' && i < end;
 }
 
 /* The line with its caret, cut to a window around it when it is long. */
@@ -183,7 +254,12 @@ static void add_source(struct str *out, struct lines *l, const struct problem *x
         uint32_t first = len > WIDTH && x->col > WIDTH - 20 ? x->col - WIDTH / 2 : 1;
         for (uint32_t col = 1; i < len && columns < WIDTH; col++) {
                 size_t before = line.len;
-                size_t n = show(&line, text + i, len - i, &width);
+                size_t n = problem_show(&line, text + i, len - i, &width);
+                if (in_login(text, len, i)) {
+                        str_truncate(&line, before);
+                        str_addc(&line, '*');
+                        width = 1;
+                }
                 i += n;
                 if (col < first) {
                         str_truncate(&line, before);
@@ -195,7 +271,8 @@ static void add_source(struct str *out, struct lines *l, const struct problem *x
         }
         if (caret < 0) /* behind the end of the line */
                 caret = (int)columns;
-        str_addf(out, "\n%5u | %s%s%s\n      | %*s^", x->line, first > 1 ? "..." : "", str_text(&line), i < len ? "..." : "", caret + (first > 1 ? 3 : 0), "");
+        str_addf(out, "\n%5u | %s%s%s\n      | %*s^", x->line, first > 1 ? "..." : "",
+                str_text(&line), i < len ? "..." : "", caret + (first > 1 ? 3 : 0), "");
 }
 
 static void add_problem(struct str *out, struct lines *l, const struct problem *x)
@@ -204,7 +281,8 @@ static void add_problem(struct str *out, struct lines *l, const struct problem *
                 text_harmless(out, x->file->name, MESSAGE_MAX);
                 str_addf(out, ":%u:%u: ", x->line, x->col);
         }
-        str_addf(out, "%s%s%s%s", x->warning ? "warning: " : "", x->path, *x->path ? ": " : "", x->message);
+        str_addf(out, "%s%s%s%s", x->warning ? "warning: " : "", x->path, *x->path ? ": " : "",
+                x->message);
         if (x->file)
                 add_source(out, l, x);
         if (x->hint)

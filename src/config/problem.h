@@ -12,25 +12,43 @@ struct problem {
         struct problem *next;
 };
 
+/* A text that messages do not show: a value from the environment may be a password. */
+struct problem_mask {
+        const char *text, *instead;
+        struct problem_mask *next;
+};
+
 #define PROBLEMS_MAX 1000 /* kept; more are only counted */
 
 struct problems {
         struct arena *arena;
         struct problem *first, *last; /* as they were found; the writers sort */
         size_t errors, warnings;
-        const struct tree *root; /* the place of problems with parts that are not written (at NULL), or NULL */
+        struct problem_mask *masks;
+        const struct tree *
+                root; /* the place of problems with parts that are not written (at NULL), or NULL */
 };
 
-/* `at` is the value itself (field NULL), or the map that holds or lacks `field`: the place is the field's value when it is
- * written, else the map's. `field` may be dotted. `hint` may be NULL; "%s"-free text. */
-void problem_add(struct problems *p, const struct tree *at, const char *field, const char *hint, const char *fmt, ...) PRINTF(5, 6);
+/* `at` is the value itself (field NULL), or the map that holds or lacks `field`: the place is the
+ * field's value when it is written, else the map's. `field` may be dotted. `hint` may be NULL;
+ * "%s"-free text. */
+void problem_add(struct problems *p, const struct tree *at, const char *field, const char *hint,
+        const char *fmt, ...) PRINTF(5, 6);
 /* The place is the key of `at`, not its value: for keys that should not be there. */
-void problem_add_key(struct problems *p, const struct tree *at, const char *hint, const char *fmt, ...) PRINTF(4, 5);
-void problem_warn(struct problems *p, const struct tree *at, const char *field, const char *hint, const char *fmt, ...) PRINTF(5, 6);
+void problem_add_key(struct problems *p, const struct tree *at, const char *hint, const char *fmt,
+        ...) PRINTF(4, 5);
+void problem_warn(struct problems *p, const struct tree *at, const char *field, const char *hint,
+        const char *fmt, ...) PRINTF(5, 6);
 
-/* In file order, each: "cluster.yaml:14:13: pools[0].count: message", the source line, a caret, "hint: ...". At most `max` (0: all), then a count of the rest. */
+/* From now on messages, hints and paths show ${NAME} instead of the value. One of fewer than four
+ * characters is no secret, and would hide parts of other words. */
+void problem_mask(struct problems *p, const char *name, const char *value);
+
+/* In file order, each: "cluster.yaml:14:13: pools[0].count: message", the source line, a caret,
+ * "hint: ...". At most `max` (0: all), then a count of the rest. */
 void problems_text(struct problems *p, size_t max, struct str *out);
-/* [{"file":..,"line":..,"column":..,"path":..,"message":..,"hint":..,"severity":"error"|"warning"}] */
+/* [{"file":..,"line":..,"column":..,"path":..,"message":..,"hint":..,"severity":"error"|"warning"}]
+ */
 void problems_json(struct problems *p, struct str *out);
 
 #endif

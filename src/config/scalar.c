@@ -8,7 +8,8 @@ struct unit {
 };
 
 /* Largest first; time in milliseconds. */
-static const struct unit time_units[] = { { "w", 604800000 }, { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+static const struct unit time_units[] = { { "w", 604800000 }, { "d", 86400000 }, { "h", 3600000 },
+        { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
 static const struct unit size_units[] = {
         { "TiB", (int64_t)1 << 40 },
         { "GiB", 1 << 30 },
@@ -29,8 +30,10 @@ static const struct unit size_units[] = {
         { "k", 1000 },
 };
 
-/* A number and its unit, searched from `first` on; `*unit` is its index. Returns what follows, or NULL. */
-static const char *parse_part(const char *s, const struct unit *units, size_t n, size_t first, size_t *unit, int64_t *out)
+/* A number and its unit, searched from `first` on; `*unit` is its index. Returns what follows, or
+ * NULL. */
+static const char *parse_part(
+        const char *s, const struct unit *units, size_t n, size_t first, size_t *unit, int64_t *out)
 {
         int64_t v = 0;
         if (*s < '0' || *s > '9')
@@ -40,7 +43,8 @@ static const char *parse_part(const char *s, const struct unit *units, size_t n,
                         return NULL;
         size_t len = strcspn(s, "0123456789");
         for (size_t i = first; i < n; i++) {
-                if (strlen(units[i].name) != len || strncmp(s, units[i].name, len) || __builtin_mul_overflow(v, units[i].factor, &v))
+                if (strlen(units[i].name) != len || strncmp(s, units[i].name, len) ||
+                        __builtin_mul_overflow(v, units[i].factor, &v))
                         continue;
                 *unit = i;
                 *out = v;
@@ -74,7 +78,8 @@ bool size_parse(const char *s, int64_t *out)
         return true;
 }
 
-static void add_in_unit(struct str *s, int64_t value, const struct unit *units, size_t n, const char *one)
+static void add_in_unit(
+        struct str *s, int64_t value, const struct unit *units, size_t n, const char *one)
 {
         for (size_t i = 0; value && i < n; i++)
                 if (value % units[i].factor == 0) {
@@ -87,7 +92,8 @@ static void add_in_unit(struct str *s, int64_t value, const struct unit *units, 
 void duration_add(struct str *s, int64_t value, bool millis)
 {
         /* weeks are read but not written: people think of 365d */
-        add_in_unit(s, millis ? value : value * 1000, time_units + 1, ARRAY_SIZE(time_units) - 1, "s");
+        add_in_unit(
+                s, millis ? value : value * 1000, time_units + 1, ARRAY_SIZE(time_units) - 1, "s");
 }
 
 void size_add(struct str *s, int64_t bytes) { add_in_unit(s, bytes, size_units, 4, " bytes"); }
@@ -111,7 +117,9 @@ const char *name_fault(const char *s)
 {
         if (strlen(s) > 63)
                 return "a name has at most 63 characters";
-        return label_shape(s, strlen(s), "-", true) ? NULL : "a name is lower-case letters, digits and \"-\", and begins and ends with a letter or digit";
+        return label_shape(s, strlen(s), "-", true)
+                       ? NULL
+                       : "a name is lower-case letters, digits and \"-\", and begins and ends with a letter or digit";
 }
 
 static const char *dns_fault(const char *s, bool lower)
@@ -125,7 +133,8 @@ static const char *dns_fault(const char *s, bool lower)
                 if (len > 63)
                         return "a part of a DNS name has at most 63 characters";
                 if (!label_shape(p, len, lower ? "-" : "-_", lower))
-                        return lower ? "a DNS name is lower-case letters, digits, \"-\" and \".\"" : "a DNS name is letters, digits, \"-\" and \".\"";
+                        return lower ? "a DNS name is lower-case letters, digits, \"-\" and \".\""
+                                     : "a DNS name is letters, digits, \"-\" and \".\"";
                 if (!p[len])
                         break;
         }
@@ -138,10 +147,12 @@ const char *host_fault(const char *s)
         if (ip_parse(s, &ip))
                 return NULL;
         const char *dot = strrchr(s, '.'), *last = dot ? dot + 1 : s;
-        if (*last && strspn(last, "0123456789") == strlen(last)) /* no top-level domain is a number: an address was meant */
+        if (*last &&
+                strspn(last, "0123456789") ==
+                        strlen(last)) /* no top-level domain is a number: an address was meant */
                 return "it is not an IP address, and a DNS name does not end in a number";
         if (*s == '[')
-                return "an IPv6 address stands here without brackets";
+                return "an IPv6 address is written without brackets here";
         return strchr(s, ':') ? "it is neither a DNS name nor an IP address" : dns_fault(s, false);
 }
 
@@ -184,7 +195,9 @@ const char *hostport_fault(const char *s)
 {
         char host[HOST_MAX];
         long port;
-        return hostport_split(s, host, &port) ? NULL : "it is neither host nor host:port (an IPv6 address with a port is [address]:port)";
+        return hostport_split(s, host, &port)
+                       ? NULL
+                       : "it is neither host nor host:port (an IPv6 address with a port is [address]:port)";
 }
 
 const char *url_fault(const char *s)
@@ -196,7 +209,7 @@ const char *url_fault(const char *s)
                 return "it does not begin with http:// or https://";
         for (const char *c = p; *c; c++)
                 if (*c <= ' ' || strchr("\"<>\\^`{|}", *c) || (unsigned char)*c >= 0x7f)
-                        return "it holds a character that must be written with % in a URL";
+                        return "it contains a character that must be percent-encoded in a URL";
         size_t len = strcspn(p, "/?#");
         const char *at = memrchr(p, '@', len);
         if (at) { /* user:password@ */
@@ -207,7 +220,9 @@ const char *url_fault(const char *s)
                 return "its host is too long";
         memcpy(authority, p, len);
         authority[len] = 0;
-        return hostport_split(authority, host, &port) ? NULL : "its host is neither a DNS name nor an address";
+        return hostport_split(authority, host, &port)
+                       ? NULL
+                       : "its host is neither a DNS name nor an address";
 }
 
 const char *abspath_fault(const char *s)
@@ -216,7 +231,7 @@ const char *abspath_fault(const char *s)
                 return "a path on the node begins with /";
         for (const char *p = s; (p = strstr(p, "/..")); p += 3)
                 if (p[3] == '/' || !p[3])
-                        return "a path on the node goes without ..";
+                        return "a path on the node must not contain ..";
         return strlen(s) > 4095 ? "it is too long" : NULL;
 }
 
@@ -226,20 +241,23 @@ const char *label_key_fault(const char *s)
         if (slash) {
                 char *prefix CLEANUP(free_p) = xstrndup(s, (size_t)(slash - s));
                 if (dns_fault(prefix, true))
-                        return "what stands before the / must be a lower-case DNS name";
+                        return "the part before the / must be a lower-case DNS name";
         }
         if (strlen(name) > 63)
-                return slash ? "what stands after the / has at most 63 characters" : "it has at most 63 characters, beside a DNS name and / before it";
-        return label_shape(name, strlen(name), "-_.", false) ? NULL
-                                                             : "it is letters, digits, \"-\", \"_\" and \".\", and begins and ends with a letter or digit";
+                return slash ? "the part after the / has at most 63 characters"
+                             : "it has at most 63 characters, apart from a DNS name and / before it";
+        return label_shape(name, strlen(name), "-_.", false)
+                       ? NULL
+                       : "it is letters, digits, \"-\", \"_\" and \".\", and begins and ends with a letter or digit";
 }
 
 const char *label_value_fault(const char *s)
 {
         if (strlen(s) > 63)
                 return "it has at most 63 characters";
-        return !*s || label_shape(s, strlen(s), "-_.", false) ? NULL
-                                                              : "it is letters, digits, \"-\", \"_\" and \".\", and begins and ends with a letter or digit";
+        return !*s || label_shape(s, strlen(s), "-_.", false)
+                       ? NULL
+                       : "it is letters, digits, \"-\", \"_\" and \".\", and begins and ends with a letter or digit";
 }
 
 const char *control_in(const char *s, uint32_t *cp)

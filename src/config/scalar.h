@@ -1,4 +1,5 @@
-/* What words in cluster.yaml mean: pure functions of text. A `fault` is NULL for good text, else why it is not. */
+/* What words in cluster.yaml mean: pure functions of text. A `fault` is NULL for good text, else
+ * why it is not. */
 #ifndef SLIPWAY_SCALAR_H
 #define SLIPWAY_SCALAR_H
 
@@ -20,7 +21,8 @@ const char *label_key_fault(const char *s);
 const char *label_value_fault(const char *s);
 
 #define HOST_MAX 254
-/* Splits host, host:port, v6 and [v6]:port; port 0 when there is none. False when it is none of them. */
+/* Splits host, host:port, v6 and [v6]:port; port 0 when there is none. False when it is none of
+ * them. */
 bool hostport_split(const char *s, char host[HOST_MAX], long *port);
 /* The place of the first control character, or NULL. */
 const char *control_in(const char *s, uint32_t *cp);

@@ -1,4 +1,5 @@
-/* The one table of what cluster.yaml can say. Parser, defaults, ranges, help, JSON Schema, CRD and docs/config.md come from it. */
+/* The one table of what cluster.yaml can say. Parser, defaults, ranges, help, JSON Schema, CRD and
+ * docs/config.md come from it. */
 #ifndef SLIPWAY_SCHEMA_H
 #define SLIPWAY_SCHEMA_H
 
@@ -23,18 +24,22 @@ enum field_type {
         T_CIDRS,    /* struct cidrs: one, a list, or "a,b" */
         T_IPS,      /* struct ips: one or a list */
         T_URL,      /* const char *: http or https */
-        T_PATH,     /* const char *: a path on this computer; ~ and relative to the file are resolved at use */
-        T_ABSPATH,  /* const char *: an absolute path on the node */
-        T_PAIRS,    /* struct pairs: string values (plain numbers and booleans are refused unless F_LOOSE) */
-        T_LABELS,   /* struct pairs: Kubernetes label rules */
-        T_GATES,    /* struct pairs: boolean values */
-        T_STRINGS,  /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items are an enum; a scalar is a list of one */
-        T_NUMBERS,  /* struct numbers: each min..max; a number is a list of one */
-        T_ROLES,    /* unsigned: bits by index into names */
-        T_TAINTS,   /* struct taints: "key=value:Effect" or {key, value, effect} */
-        T_ANY,      /* const struct tree *: kept as it is */
-        T_STRUCT,   /* the struct itself, by sub */
-        T_STRUCTS,  /* { size_t n; void *v }, elements by sub */
+        T_PATH, /* const char *: a path on this computer; ~ and relative to the file are resolved at
+                   use */
+        T_ABSPATH, /* const char *: an absolute path on the node */
+        T_TEXT,    /* const char *: may have several lines */
+        T_PAIRS,   /* struct pairs: string values (plain numbers and booleans are refused unless
+                      F_LOOSE) */
+        T_LABELS,  /* struct pairs: Kubernetes label rules */
+        T_GATES,   /* struct pairs: boolean values */
+        T_STRINGS, /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items
+                      are an enum; a scalar is a list of one */
+        T_NUMBERS, /* struct numbers: each min..max; a number is a list of one */
+        T_ROLES,   /* unsigned: bits by index into names */
+        T_TAINTS,  /* struct taints: "key=value:Effect" or {key, value, effect} */
+        T_ANY,     /* const struct tree *: kept as it is */
+        T_STRUCT,  /* the struct itself, by sub */
+        T_STRUCTS, /* { size_t n; void *v }, elements by sub */
 };
 
 enum field_flags {
@@ -56,10 +61,13 @@ struct field {
         const struct schema *sub;
         const char *const *names; /* enum values, NULL-terminated */
         enum field_type item;
-        const char *def;     /* default as it would be written, not range-checked; NULL: none. A YAML flow value for lists */
-        int64_t min, max;    /* both 0: no range */
-        const char *help;    /* a sentence for docs and schema */
+        const char *def;  /* default as it would be written, not range-checked; NULL: none. A YAML
+                             flow value for lists */
+        int64_t min, max; /* both 0: no range */
+        const char *help; /* a sentence for docs and schema */
         const char *example; /* as it would be written, or NULL */
+        const char *later;   /* nothing acts on it yet: it is refused, with this hint of what works
+                                now, and not decoded. NULL: it acts */
 };
 
 struct schema {
@@ -73,7 +81,8 @@ struct schema {
 
 extern const struct schema cluster_schema; /* of spec */
 
-/* What is gone, and what to use instead: a field or enum value that is refused with more than "unknown". */
+/* What is gone, and what to use instead: a field or enum value that is refused with more than
+ * "unknown". */
 struct gone {
         const char *where; /* schema name */
         const char *word;  /* field name, or "field=value" */
@@ -82,8 +91,12 @@ struct gone {
 extern const struct gone gone_table[];
 extern const size_t gone_count;
 
+/* Whether the option at this path ("pools.flavor") is refused, for rules that would ask for it. */
+bool schema_refused(const char *path);
+
 /* Fills the struct at `out` from the tree (NULL: all defaults), reporting every problem. */
-void schema_decode(const struct schema *s, const struct tree *t, void *out, struct arena *a, struct problems *p);
+void schema_decode(const struct schema *s, const struct tree *t, void *out, struct arena *a,
+        struct problems *p);
 
 void schema_json(struct str *out); /* JSON Schema 2020-12 of the whole object */
 void schema_crd(struct str *out);  /* CustomResourceDefinition YAML */

@@ -1,16 +1,22 @@
-/* Disks come before packages, or what a package puts under a mount point is hidden by the mount. cloud-init has one hook that early: a boothook, which
- * runs before write_files. So it carries the disks' files itself. It runs at every boot and leaves alone what is there; it may fail (mkfs.xfs comes with a
- * package): the same units are started again after the packages. */
+/* Disks are mounted before packages are installed, because a mount would hide what a package put
+ * under its mount point. The only hook of cloud-init that early is a boothook, which runs before
+ * write_files, so it writes the files for disks itself. It runs at every boot and does not change
+ * existing files. It may fail (mkfs.xfs is in a package): the same units are started again after
+ * the packages. */
 #include "base/quote.h"
 #include "deliver/encode.h"
 
-static bool is_mount(const struct spec_entry *e) { return e->kind == SPEC_UNIT && has_suffix(e->name, ".mount"); }
+static bool is_mount_unit(const struct spec_entry *e)
+{
+        return e->kind == SPEC_UNIT && has_suffix(e->name, ".mount");
+}
 
-/* A mount unit, or one that a mount unit starts after: what formats the device. */
+/* A mount unit, or the unit before it, which formats the device. */
 static bool disk_unit(const struct nodespec *s, const char *name)
 {
         for (size_t i = 0; i < s->count; i++)
-                if (is_mount(&s->entries[i]) && (streq(s->entries[i].name, name) || word_in(s->entries[i].units, name)))
+                if (is_mount_unit(&s->entries[i]) &&
+                        (streq(s->entries[i].name, name) || word_in(s->entries[i].units, name)))
                         return true;
         return false;
 }
@@ -21,7 +27,7 @@ static bool disk_unit_file(const struct nodespec *s, const struct spec_entry *e)
         return unit && disk_unit(s, unit);
 }
 
-/* The disks' units, and the programs they run. */
+/* Units of disks, and the programs that they run. */
 bool boothook_has(const struct nodespec *s, const struct spec_entry *e)
 {
         if (e->kind != SPEC_FILE || disk_unit_file(s, e))
@@ -33,14 +39,15 @@ bool boothook_has(const struct nodespec *s, const struct spec_entry *e)
         return false;
 }
 
-static const char head[] = "#!/bin/sh\n"
-                           "# Formats and mounts the disks of this node before packages are installed.\n"
-                           "put() {\n"
-                           "        [ -e \"$1\" ] && return 0\n"
-                           "        mkdir -p \"${1%/*}\"\n"
-                           "        printf '%s' \"$3\" >\"$1\"\n"
-                           "        chmod \"$2\" \"$1\"\n"
-                           "}\n";
+static const char head[] =
+        "#!/bin/sh\n"
+        "# Formats and mounts the disks of this node before packages are installed.\n"
+        "put() {\n"
+        "        [ -e \"$1\" ] && return 0\n"
+        "        mkdir -p \"${1%/*}\"\n"
+        "        printf '%s' \"$3\" >\"$1\"\n"
+        "        chmod \"$2\" \"$1\"\n"
+        "}\n";
 
 bool boothook_write(const struct nodespec *s, struct str *out)
 {
@@ -61,10 +68,11 @@ bool boothook_write(const struct nodespec *s, struct str *out)
                 return false;
         str_add(out, "systemctl daemon-reload\nsystemctl start");
         for (size_t i = 0; i < s->count; i++)
-                if (is_mount(&s->entries[i])) {
+                if (is_mount_unit(&s->entries[i])) {
                         str_addc(out, ' ');
                         quote_shell(out, s->entries[i].name);
                 }
-        str_add(out, " || echo 'not all disks are mounted yet: tried again after the packages' >&2\n");
+        str_add(out,
+                " || echo 'not all disks are mounted yet: tried again after the packages' >&2\n");
         return true;
 }

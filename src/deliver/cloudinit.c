@@ -1,43 +1,50 @@
-/* cloud-init. Its stages give the order: bootcmd and write_files early, packages in the final stage, then runcmd, which goes through the entries in theirs. */
+/* cloud-init. Its stages give the order: bootcmd and write_files early, packages in the final
+ * stage, then runcmd, with the entries in their order. */
 #include "base/quote.h"
 #include "deliver/encode.h"
 #include "deliver/userdata.h"
 
-/* [a, "b c"]: a command as words, which cloud-init quotes for its shell itself. Ends with NULL. */
-static void command(struct str *out, const char *const *words)
+/* [a, "b c"]: a command as words, which cloud-init quotes for the shell. Ends with NULL. */
+static void cloudinit_command(struct str *out, const char *const *words)
 {
         str_add(out, "  - [");
         for (size_t i = 0; words[i]; i++) {
                 str_add(out, i ? ", " : "");
-                quote_json(out, words[i]); /* a JSON string is a YAML one, and safe inside brackets */
+                quote_json(out, words[i]); /* valid YAML inside brackets */
         }
         str_add(out, "]\n");
 }
-#define COMMAND(out, ...) command((out), (const char *const[]){ __VA_ARGS__, NULL })
+#define COMMAND(out, ...) cloudinit_command((out), (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The key before the first item of its list, and only then. */
-static void heading(struct str *out, const char *key, bool *done)
+/* Writes the key before the first item of its list. */
+static void cloudinit_heading(struct str *out, const char *key, bool *done)
 {
         if (!*done)
                 str_addf(out, "%s:\n", key);
         *done = true;
 }
 
-static void write_list(struct str *out, const char *key, const struct strings *l)
+static void cloudinit_write_list(struct str *out, const char *key, const struct strings *l)
 {
         bool headed = false;
         for (size_t i = 0; i < l->n; i++) {
-                heading(out, key, &headed);
+                cloudinit_heading(out, key, &headed);
                 str_add(out, "  - ");
                 quote_yaml(out, l->v[i]);
                 str_addc(out, '\n');
         }
 }
 
-/* A proxy with a password in it is a secret: its file comes with the agent, and what cannot be fetched without it too. */
-static bool proxy_secret(const struct proxies *p) { return (p->http && url_has_credentials(p->http)) || (p->https && url_has_credentials(p->https)); }
+/* A proxy with a password is a secret: the agent writes its file, and then installs packages, which
+ * need it. */
+static bool proxy_secret(const struct proxies *p)
+{
+        return (p->http && url_has_credentials(p->http)) ||
+               (p->https && url_has_credentials(p->https));
+}
 
-static void write_packages(const struct cluster *c, const struct nodespec *s, struct str *out)
+static void cloudinit_write_packages(
+        const struct cluster *c, const struct nodespec *s, struct str *out)
 {
         bool headed = false;
         if (proxy_secret(&c->proxy))
@@ -45,7 +52,7 @@ static void write_packages(const struct cluster *c, const struct nodespec *s, st
         for (size_t i = 0; i < s->count; i++) {
                 if (s->entries[i].kind != SPEC_PACKAGE)
                         continue;
-                heading(out, "packages", &headed);
+                cloudinit_heading(out, "packages", &headed);
                 str_add(out, "  - ");
                 quote_yaml(out, s->entries[i].name);
                 str_addc(out, '\n');
@@ -54,19 +61,19 @@ static void write_packages(const struct cluster *c, const struct nodespec *s, st
                 str_add(out, "package_update: true\n");
 }
 
-/* Before packages: their own units that would get in the way. */
-static void write_bootcmd(const struct nodespec *s, struct str *out)
+/* Before packages: masks their units that would conflict. */
+static void cloudinit_write_bootcmd(const struct nodespec *s, struct str *out)
 {
         bool headed = false;
         for (size_t i = 0; i < s->count; i++)
                 if (s->entries[i].kind == SPEC_UNIT && s->entries[i].flags & SPEC_DISABLE) {
-                        heading(out, "bootcmd", &headed);
+                        cloudinit_heading(out, "bootcmd", &headed);
                         COMMAND(out, "systemctl", "mask", s->entries[i].name);
                 }
 }
 
-/* A literal block reads best; what is not plain text goes as base64. */
-static void write_content(const struct spec_entry *e, struct str *out)
+/* As a literal block, or as base64 if it is not plain text. */
+static void cloudinit_write_content(const struct spec_entry *e, struct str *out)
 {
         const char *p = e->content, *end = e->content + e->len;
         if (!e->len || !plain_text(p, e->len)) {
@@ -75,8 +82,11 @@ static void write_content(const struct spec_entry *e, struct str *out)
                 str_add(out, "\"\n");
                 return;
         }
-        /* 2: a first line that begins with blanks stays as it is; then what becomes of newlines at the end */
-        str_addf(out, "    content: |2%s\n", end[-1] != '\n' ? "-" : e->len == 1 || end[-2] == '\n' ? "+" : "");
+        /* 2: keeps blanks at the start of the first line; then how newlines at the end are kept */
+        str_addf(out, "    content: |2%s\n",
+                end[-1] != '\n'                  ? "-"
+                : e->len == 1 || end[-2] == '\n' ? "+"
+                                                 : "");
         while (p < end) {
                 const char *nl = memchr(p, '\n', (size_t)(end - p));
                 size_t n = (size_t)((nl ? nl : end) - p);
@@ -87,27 +97,27 @@ static void write_content(const struct spec_entry *e, struct str *out)
         }
 }
 
-static void write_files(const struct nodespec *s, struct str *out)
+static void cloudinit_write_files(const struct nodespec *s, struct str *out)
 {
         bool headed = false;
         for (size_t i = 0; i < s->count; i++) {
                 const struct spec_entry *e = &s->entries[i];
                 if (e->kind != SPEC_FILE || boothook_has(s, e))
                         continue;
-                heading(out, "write_files", &headed);
+                cloudinit_heading(out, "write_files", &headed);
                 str_add(out, "  - path: ");
                 quote_yaml(out, e->path);
                 str_addf(out, "\n    permissions: \"%04o\"\n", e->mode & 07777);
-                if (e->owner) { /* its user may come with a package */
+                if (e->owner) { /* a package may create the user */
                         str_add(out, "    owner: ");
                         quote_yaml(out, e->owner);
                         str_add(out, "\n    defer: true\n");
                 }
-                write_content(e, out);
+                cloudinit_write_content(e, out);
         }
 }
 
-static void run_entry(const struct spec_entry *e, struct str *out)
+static void cloudinit_run_entry(const struct spec_entry *e, struct str *out)
 {
         char mode[8];
         if (e->kind == SPEC_DIR) {
@@ -116,7 +126,8 @@ static void run_entry(const struct spec_entry *e, struct str *out)
                 if (e->owner)
                         COMMAND(out, "chown", "--", e->owner, e->path);
         } else if (e->kind == SPEC_LINK) {
-                char *dir CLEANUP(free_p) = xstrndup(e->path, (size_t)(strrchr(e->path, '/') - e->path));
+                char *dir CLEANUP(free_p) =
+                        xstrndup(e->path, (size_t)(strrchr(e->path, '/') - e->path));
                 if (*dir)
                         COMMAND(out, "mkdir", "-p", "--", dir);
                 COMMAND(out, "ln", "-sfn", "--", e->target, e->path);
@@ -130,8 +141,9 @@ static void run_entry(const struct spec_entry *e, struct str *out)
         }
 }
 
-/* After packages, in the entries' own order; the kernel first, because units may need its modules and settings. */
-static void write_runcmd(const struct nodespec *s, struct str *out)
+/* After packages, in the order of the entries; kernel modules and settings first, because units may
+ * need them. */
+static void cloudinit_write_runcmd(const struct nodespec *s, struct str *out)
 {
         struct str lines CLEANUP(str_release) = { 0 };
         bool sysctl = false, unit = false;
@@ -146,24 +158,26 @@ static void write_runcmd(const struct nodespec *s, struct str *out)
         if (unit)
                 COMMAND(&lines, "systemctl", "daemon-reload");
         for (size_t i = 0; i < s->count; i++)
-                run_entry(&s->entries[i], &lines);
+                cloudinit_run_entry(&s->entries[i], &lines);
         if (lines.len)
                 str_addf(out, "runcmd:\n%s", lines.data);
 }
 
-static void write_config(const struct cluster *c, const struct nodespec *s, struct str *out)
+static void cloudinit_write_config(
+        const struct cluster *c, const struct nodespec *s, struct str *out)
 {
         str_add(out, "#cloud-config\nhostname: ");
         quote_yaml(out, s->node->name);
         str_addc(out, '\n');
-        write_list(out, "ssh_authorized_keys", &c->os.authorized_keys);
-        write_packages(c, s, out);
-        write_bootcmd(s, out);
-        write_files(s, out);
-        write_runcmd(s, out);
+        cloudinit_write_list(out, "ssh_authorized_keys", &c->os.authorized_keys);
+        cloudinit_write_packages(c, s, out);
+        cloudinit_write_bootcmd(s, out);
+        cloudinit_write_files(s, out);
+        cloudinit_write_runcmd(s, out);
 }
 
-static void write_part(struct str *out, const char *boundary, const char *type, const char *name, const struct str *body)
+static void cloudinit_write_part(struct str *out, const char *boundary, const char *type,
+        const char *name, const struct str *body)
 {
         bool plain = plain_text(body->data, body->len);
         str_addf(out,
@@ -172,7 +186,7 @@ static void write_part(struct str *out, const char *boundary, const char *type, 
                 boundary, type, plain ? "7bit" : "base64", name);
         if (plain)
                 str_addn(out, body->data, body->len);
-        for (size_t i = 0; !plain && i < body->len; i += 57) { /* lines of 76 letters, as mail has them */
+        for (size_t i = 0; !plain && i < body->len; i += 57) { /* MIME: 76 characters a line */
                 str_add_base64(out, body->data + i, body->len - i < 57 ? body->len - i : 57);
                 str_addc(out, '\n');
         }
@@ -183,17 +197,18 @@ void cloudinit_write(const struct cluster *c, const struct nodespec *s, struct s
 {
         struct str config CLEANUP(str_release) = { 0 }, hook CLEANUP(str_release) = { 0 };
         userdata_assert(s);
-        write_config(c, s, &config);
+        cloudinit_write_config(c, s, &config);
         if (!boothook_write(s, &hook)) {
                 str_addn(out, config.data, config.len);
                 return;
         }
-        /* the same every time, and nowhere in the parts */
+        /* deterministic, and not contained in the parts */
         char boundary[32] = "slipway";
         for (unsigned i = 1; strstr(config.data, boundary) || strstr(hook.data, boundary); i++)
                 snprintf(boundary, sizeof(boundary), "slipway-part-%u", i);
-        str_addf(out, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"%s\"\n\n", boundary);
-        write_part(out, boundary, "text/cloud-boothook", "disks", &hook);
-        write_part(out, boundary, "text/cloud-config", "node", &config);
+        str_addf(out, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"%s\"\n\n",
+                boundary);
+        cloudinit_write_part(out, boundary, "text/cloud-boothook", "disks", &hook);
+        cloudinit_write_part(out, boundary, "text/cloud-config", "node", &config);
         str_addf(out, "--%s--\n", boundary);
 }

@@ -6,7 +6,8 @@ void gzip_add(struct str *out, const void *data, size_t n)
 {
         z_stream z = { 0 };
         gz_header head = { .os = 255 };
-        if (n > STR_MAX || deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        if (n > STR_MAX || deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 9,
+                                   Z_DEFAULT_STRATEGY) != Z_OK)
                 abort();
         deflateSetHeader(&z, &head);
         uLong bound = deflateBound(&z, (uLong)n);
@@ -22,10 +23,11 @@ void gzip_add(struct str *out, const void *data, size_t n)
         deflateEnd(&z);
 }
 
-/* What RFC 3986 lets stand in the path of a URL, less what JSON writers like to escape. */
+/* Characters that RFC 3986 allows in the path of a URL, without those that JSON may escape. */
 static bool url_plain(unsigned char c)
 {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-_.~!$()*,;=:@/", c));
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               (c && strchr("-_.~!$()*,;=:@/", c));
 }
 
 void data_url_add(struct str *out, const void *data, size_t n)
@@ -64,7 +66,8 @@ bool word_in(const char *list, const char *word)
 const char *unit_path(const struct spec_entry *e)
 {
         static const char prefix[] = "/etc/systemd/system/";
-        return e->kind == SPEC_FILE && has_prefix(e->path, prefix) ? e->path + sizeof(prefix) - 1 : NULL;
+        return e->kind == SPEC_FILE && has_prefix(e->path, prefix) ? e->path + sizeof(prefix) - 1
+                                                                   : NULL;
 }
 
 void userdata_assert(const struct nodespec *s)

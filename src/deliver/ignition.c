@@ -1,14 +1,14 @@
-/* Ignition. It runs before the first boot, so units and files are simply there when systemd starts: no order to keep. It knows no packages: the agent brings
- * them where an OS with Ignition has any. */
+/* Ignition. It runs before systemd starts, so the order of units and files does not matter. It
+ * cannot install packages: the agent does. */
 #include <jansson.h>
 
 #include "deliver/encode.h"
 #include "deliver/userdata.h"
 
-#define GZIP_FROM 1024 /* bytes: below, compression is not worth what it hides */
+#define GZIP_FROM 1024 /* bytes: smaller files stay readable */
 
-/* An element of an object's list that begins at the first use: empty lists are left out. */
-static json_t *list(json_t *object, const char *key)
+/* A list of an object, made at its first use: empty lists are left out. */
+static json_t *ignition_list(json_t *object, const char *key)
 {
         json_t *l = json_object_get(object, key);
         if (!l) {
@@ -18,35 +18,39 @@ static json_t *list(json_t *object, const char *key)
         return l;
 }
 
-static json_t *append(json_t *array, json_t *element)
+static json_t *ignition_append(json_t *array, json_t *element)
 {
         if (!element || json_array_append_new(array, element) < 0)
-                abort(); /* a text that is not UTF-8: config lets none through */
+                abort(); /* not UTF-8, which src/config refuses */
         return element;
 }
 
-/* systemd.units[] of that name. */
-static json_t *unit_of(json_t *systemd, const char *name)
+/* The element of systemd.units with that name. */
+static json_t *ignition_unit(json_t *systemd, const char *name)
 {
-        json_t *units = list(systemd, "units"), *u;
+        json_t *units = ignition_list(systemd, "units"), *u;
         size_t i;
-        json_array_foreach(units, i, u) if (streq(json_string_value(json_object_get(u, "name")), name)) return u;
-        return append(units, json_pack("{s:s}", "name", name));
+        json_array_foreach(units, i,
+                u) if (streq(json_string_value(json_object_get(u, "name")), name)) return u;
+        return ignition_append(units, json_pack("{s:s}", "name", name));
 }
 
-static void set_owner(json_t *o, const char *owner)
+static void ignition_set_owner(json_t *o, const char *owner)
 {
         if (!owner)
                 return;
         const char *colon = strchr(owner, ':');
-        json_object_set_new(o, "user", json_pack("{s:s%}", "name", owner, colon ? (size_t)(colon - owner) : strlen(owner)));
+        json_object_set_new(o, "user",
+                json_pack(
+                        "{s:s%}", "name", owner, colon ? (size_t)(colon - owner) : strlen(owner)));
         if (colon && colon[1])
                 json_object_set_new(o, "group", json_pack("{s:s}", "name", colon + 1));
 }
 
-static void add_file(json_t *storage, const struct spec_entry *e, bool gzip)
+static void ignition_add_file(json_t *storage, const struct spec_entry *e, bool gzip)
 {
-        struct str url CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 }, small CLEANUP(str_release) = { 0 };
+        struct str url CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 },
+                       small CLEANUP(str_release) = { 0 };
         data_url_add(&url, e->content, e->len);
         if (gzip && e->len >= GZIP_FROM) {
                 gzip_add(&packed, e->content, e->len);
@@ -56,14 +60,16 @@ static void add_file(json_t *storage, const struct spec_entry *e, bool gzip)
         json_t *contents = json_pack("{s:s}", "source", use ? small.data : url.data);
         if (use)
                 json_object_set_new(contents, "compression", json_string("gzip"));
-        json_t *f = append(list(storage, "files"),
-                json_pack("{s:s, s:b, s:i, s:o}", "path", e->path, "overwrite", true, "mode", (int)(e->mode & 07777), "contents", contents));
-        set_owner(f, e->owner);
+        json_t *f = ignition_append(ignition_list(storage, "files"),
+                json_pack("{s:s, s:b, s:i, s:o}", "path", e->path, "overwrite", true, "mode",
+                        (int)(e->mode & 07777), "contents", contents));
+        ignition_set_owner(f, e->owner);
 }
 
 static bool is_unit_name(const char *name, size_t n)
 {
-        static const char *const types[] = { ".service", ".socket", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice" };
+        static const char *const types[] = { ".service", ".socket", ".mount", ".automount", ".swap",
+                ".target", ".path", ".timer", ".slice" };
         for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
                 size_t t = strlen(types[i]);
                 if (n > t && !memcmp(name + n - t, types[i], t))
@@ -72,42 +78,50 @@ static bool is_unit_name(const char *name, size_t n)
         return false;
 }
 
-/* A unit file or a drop-in as Ignition's own kind of entry; false for any other file. */
-static bool add_unit_file(json_t *systemd, const struct spec_entry *e)
+/* Adds a unit file or a drop-in to systemd.units; false for any other file. */
+static bool ignition_add_unit_file(json_t *systemd, const struct spec_entry *e)
 {
         const char *path = unit_path(e);
         if (!path || e->owner || (e->mode & 07777) != 0644 || !plain_text(e->content, e->len))
                 return false;
         const char *slash = strchr(path, '/');
         if (!slash && is_unit_name(path, strlen(path))) {
-                json_object_set_new(unit_of(systemd, path), "contents", json_string(e->content));
+                json_object_set_new(
+                        ignition_unit(systemd, path), "contents", json_string(e->content));
                 return true;
         }
         size_t n = slash ? (size_t)(slash - path) : 0;
-        if (n < 2 || memcmp(slash - 2, ".d", 2) || !is_unit_name(path, n - 2) || strchr(slash + 1, '/') || !has_suffix(slash, ".conf"))
+        if (n < 2 || memcmp(slash - 2, ".d", 2) || !is_unit_name(path, n - 2) ||
+                strchr(slash + 1, '/') || !has_suffix(slash, ".conf"))
                 return false;
         char *name CLEANUP(free_p) = xstrndup(path, n - 2);
-        append(list(unit_of(systemd, name), "dropins"), json_pack("{s:s, s:s}", "name", slash + 1, "contents", e->content));
+        ignition_append(ignition_list(ignition_unit(systemd, name), "dropins"),
+                json_pack("{s:s, s:s}", "name", slash + 1, "contents", e->content));
         return true;
 }
 
-static void add_entry(json_t *storage, json_t *systemd, const struct spec_entry *e, bool gzip)
+static void ignition_add_entry(
+        json_t *storage, json_t *systemd, const struct spec_entry *e, bool gzip)
 {
         json_t *o;
         switch (e->kind) {
         case SPEC_FILE:
-                if (!add_unit_file(systemd, e))
-                        add_file(storage, e, gzip);
+                if (!ignition_add_unit_file(systemd, e))
+                        ignition_add_file(storage, e, gzip);
                 break;
         case SPEC_DIR:
-                o = append(list(storage, "directories"), json_pack("{s:s, s:b, s:i}", "path", e->path, "overwrite", false, "mode", (int)(e->mode & 07777)));
-                set_owner(o, e->owner);
+                o = ignition_append(ignition_list(storage, "directories"),
+                        json_pack("{s:s, s:b, s:i}", "path", e->path, "overwrite", false, "mode",
+                                (int)(e->mode & 07777)));
+                ignition_set_owner(o, e->owner);
                 break;
         case SPEC_LINK:
-                append(list(storage, "links"), json_pack("{s:s, s:b, s:s}", "path", e->path, "overwrite", true, "target", e->target));
+                ignition_append(ignition_list(storage, "links"),
+                        json_pack("{s:s, s:b, s:s}", "path", e->path, "overwrite", true, "target",
+                                e->target));
                 break;
         case SPEC_UNIT:
-                o = unit_of(systemd, e->name);
+                o = ignition_unit(systemd, e->name);
                 if (e->flags & SPEC_DISABLE)
                         json_object_set_new(o, "mask", json_true());
                 else if (e->flags & SPEC_ENABLE)
@@ -118,7 +132,7 @@ static void add_entry(json_t *storage, json_t *systemd, const struct spec_entry 
         }
 }
 
-static const char *login(const struct cluster *c)
+static const char *ignition_login(const struct cluster *c)
 {
         switch (c->provider.kind) {
         case PROVIDER_OPENSTACK:
@@ -132,19 +146,27 @@ static const char *login(const struct cluster *c)
         }
 }
 
-static void add_host(const struct cluster *c, const struct nodespec *s, json_t *root, json_t *storage)
+static void ignition_add_host(
+        const struct cluster *c, const struct nodespec *s, json_t *root, json_t *storage)
 {
         if (!nodespec_find(s, SPEC_FILE, "/etc/hostname")) {
                 char *name CLEANUP(free_p) = xasprintf("%s\n", s->node->name);
-                add_file(
-                        storage, &(struct spec_entry){ .kind = SPEC_FILE, .path = "/etc/hostname", .mode = 0644, .content = name, .len = strlen(name) }, false);
+                ignition_add_file(storage,
+                        &(struct spec_entry){ .kind = SPEC_FILE,
+                                .path = "/etc/hostname",
+                                .mode = 0644,
+                                .content = name,
+                                .len = strlen(name) },
+                        false);
         }
         if (!c->os.authorized_keys.n)
                 return;
         json_t *keys = json_array();
         for (size_t i = 0; i < c->os.authorized_keys.n; i++)
-                append(keys, json_string(c->os.authorized_keys.v[i]));
-        json_object_set_new(root, "passwd", json_pack("{s:[{s:s, s:o}]}", "users", "name", login(c), "sshAuthorizedKeys", keys));
+                ignition_append(keys, json_string(c->os.authorized_keys.v[i]));
+        json_object_set_new(root, "passwd",
+                json_pack("{s:[{s:s, s:o}]}", "users", "name", ignition_login(c),
+                        "sshAuthorizedKeys", keys));
 }
 
 void ignition_text(const struct cluster *c, const struct nodespec *s, bool gzip, struct str *out)
@@ -152,9 +174,9 @@ void ignition_text(const struct cluster *c, const struct nodespec *s, bool gzip,
         json_t *root = json_pack("{s:{s:s}}", "ignition", "version", "3.4.0");
         json_t *storage = json_object(), *systemd = json_object();
         userdata_assert(s);
-        add_host(c, s, root, storage);
+        ignition_add_host(c, s, root, storage);
         for (size_t i = 0; i < s->count; i++)
-                add_entry(storage, systemd, &s->entries[i], gzip);
+                ignition_add_entry(storage, systemd, &s->entries[i], gzip);
         json_object_set_new(root, "storage", storage);
         json_object_set_new(root, "systemd", systemd);
         char *text CLEANUP(free_p) = json_dumps(root, gzip ? JSON_INDENT(2) : JSON_COMPACT);
@@ -165,4 +187,7 @@ void ignition_text(const struct cluster *c, const struct nodespec *s, bool gzip,
         json_decref(root);
 }
 
-void ignition_write(const struct cluster *c, const struct nodespec *s, struct str *out) { ignition_text(c, s, true, out); }
+void ignition_write(const struct cluster *c, const struct nodespec *s, struct str *out)
+{
+        ignition_text(c, s, true, out);
+}

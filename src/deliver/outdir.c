@@ -12,10 +12,11 @@ struct outdir_row {
         mode_t mode;
 };
 
-static int fail(const struct outdir *d, const char *path, struct error *err)
+static int outdir_fail(const struct outdir *d, const char *path, struct error *err)
 {
         int code = errno;
-        return error_set(err, code, EXIT_INTERNAL, "cannot write %s/%s%s%s: %s", d->root->path, d->name, path ? "/" : "", path ? path : "", strerror(code));
+        return error_set(err, code, EXIT_INTERNAL, "cannot write %s/%s%s%s: %s", d->root->path,
+                d->name, path ? "/" : "", path ? path : "", strerror(code));
 }
 
 int outroot_open(const char *path, struct outroot *out, struct error *err)
@@ -25,7 +26,8 @@ int outroot_open(const char *path, struct outroot *out, struct error *err)
                 return r;
         int fd CLEANUP(close_p) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot open the directory %s: %s", path, strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot open the directory %s: %s",
+                        path, strerror(errno));
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
                 error_set(err, EAGAIN, EXIT_STATE, "another run is writing to %s", path);
                 return error_hint(err, "wait for it to end, or choose another directory with -d");
@@ -45,43 +47,57 @@ void outroot_release(struct outroot *r)
         *r = (struct outroot){ 0 };
 }
 
-/* Nothing there, an empty directory, or one that holds a mark of ours. */
-static int may_replace(const struct outroot *root, const char *name, const char *const *marks, struct error *err)
+/* Allowed: nothing, an empty directory, or one with a mark of a rendering. */
+static int outroot_may_replace(
+        const struct outroot *root, const char *name, const char *const *marks, struct error *err)
 {
         struct stat st;
         if (fstatat(root->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return errno == ENOENT ? 0 : error_set(err, errno, EXIT_INTERNAL, "cannot read %s/%s: %s", root->path, name, strerror(errno));
+                return errno == ENOENT
+                               ? 0
+                               : error_set(err, errno, EXIT_INTERNAL, "cannot read %s/%s: %s",
+                                         root->path, name, strerror(errno));
         if (S_ISDIR(st.st_mode)) {
-                int fd CLEANUP(close_p) = openat(root->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                int fd CLEANUP(close_p) =
+                        openat(root->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 for (size_t i = 0; fd >= 0 && marks[i]; i++)
-                        if (fstatat(fd, marks[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+                        if (fstatat(fd, marks[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                S_ISREG(st.st_mode))
                                 return 0;
                 if (fd >= 0 && unlinkat(root->fd, name, AT_REMOVEDIR) == 0)
                         return 0;
         }
-        error_set(err, EEXIST, EXIT_USAGE, "%s/%s is in the way: it is not something an earlier render wrote", root->path, name);
+        error_set(err, EEXIST, EXIT_USAGE, "%s/%s exists and was not written by slipway render",
+                root->path, name);
         return error_hint(err, "move it away, or choose another directory with -d");
 }
 
-static int remove_in(const struct outroot *root, const char *name, struct error *err)
+static int outroot_remove(const struct outroot *root, const char *name, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(root->path, name);
         return dir_remove(path, err);
 }
 
-int outdir_begin(const struct outroot *root, const char *name, mode_t mode, const char *const *marks, struct outdir *out, struct error *err)
+int outdir_begin(const struct outroot *root, const char *name, mode_t mode,
+        const char *const *marks, struct outdir *out, struct error *err)
 {
-        int r = may_replace(root, name, marks, err);
+        int r = outroot_may_replace(root, name, marks, err);
         if (r < 0)
                 return r;
-        struct outdir d = { .root = root, .name = xstrdup(name), .hidden = xasprintf(".%s.slipway-new", name), .fd = -1, .mode = mode };
-        if (mkdirat(root->fd, d.hidden, 0700) < 0) { /* of a run that was killed? */
-                r = errno == EEXIST ? remove_in(root, d.hidden, err) : fail(&d, NULL, err);
+        struct outdir d = { .root = root,
+                .name = xstrdup(name),
+                .hidden = xasprintf(".%s.slipway-new", name),
+                .fd = -1,
+                .mode = mode };
+        if (mkdirat(root->fd, d.hidden, 0700) < 0) { /* maybe of a killed run */
+                r = errno == EEXIST ? outroot_remove(root, d.hidden, err)
+                                    : outdir_fail(&d, NULL, err);
                 if (r == 0 && mkdirat(root->fd, d.hidden, 0700) < 0)
-                        r = fail(&d, NULL, err);
+                        r = outdir_fail(&d, NULL, err);
         }
-        if (r == 0 && (d.fd = openat(root->fd, d.hidden, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
-                r = fail(&d, NULL, err);
+        if (r == 0 && (d.fd = openat(root->fd, d.hidden,
+                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+                r = outdir_fail(&d, NULL, err);
         if (r < 0)
                 outdir_release(&d);
         else
@@ -89,8 +105,8 @@ int outdir_begin(const struct outroot *root, const char *name, mode_t mode, cons
         return r;
 }
 
-/* Relative, and nowhere up. */
-static bool inside(const char *path)
+/* Relative and without "..". */
+static bool path_is_inside(const char *path)
 {
         for (const char *p = path; *p; p += strspn(p, "/")) {
                 size_t n = strcspn(p, "/");
@@ -101,7 +117,8 @@ static bool inside(const char *path)
         return *path;
 }
 
-static struct outdir_row *add_row(struct outdir_row **rows, size_t *count, size_t *cap, const char *path, size_t len)
+static struct outdir_row *outdir_add_row(
+        struct outdir_row **rows, size_t *count, size_t *cap, const char *path, size_t len)
 {
         if (*count == *cap) {
                 *cap = *cap ? *cap * 2 : 64;
@@ -112,8 +129,9 @@ static struct outdir_row *add_row(struct outdir_row **rows, size_t *count, size_
         return row;
 }
 
-/* The directory of the first `len` bytes of the path, made with its parents if this run has not yet. The newest are asked first: files come in runs. */
-static struct outdir_row *make_dir(struct outdir *d, const char *path, size_t len)
+/* The directory of the first `len` bytes of the path, made with its parents if this run has not
+ * made it yet. Looks from the newest: consecutive files often have the same directory. */
+static struct outdir_row *outdir_make_dir(struct outdir *d, const char *path, size_t len)
 {
         while (len && path[len - 1] == '/')
                 len--;
@@ -121,107 +139,115 @@ static struct outdir_row *make_dir(struct outdir *d, const char *path, size_t le
                 if (d->dirs[i].len == len && !memcmp(d->dirs[i].path, path, len))
                         return &d->dirs[i];
         const char *slash = memrchr(path, '/', len);
-        if (slash && !make_dir(d, path, (size_t)(slash - path)))
+        if (slash && !outdir_make_dir(d, path, (size_t)(slash - path)))
                 return NULL;
         char *copy CLEANUP(free_p) = xstrndup(path, len);
         if (mkdirat(d->fd, copy, 0755) < 0)
                 return NULL;
-        struct outdir_row *row = add_row(&d->dirs, &d->dir_count, &d->dir_cap, path, len);
+        struct outdir_row *row = outdir_add_row(&d->dirs, &d->dir_count, &d->dir_cap, path, len);
         row->mode = 0755;
         return row;
 }
 
-static int make_parent(struct outdir *d, const char *path, struct error *err)
+static int outdir_make_parent(struct outdir *d, const char *path, struct error *err)
 {
         const char *slash = strrchr(path, '/');
-        if (!inside(path))
-                return error_set(err, EINVAL, EXIT_INTERNAL, "cannot write %s/%s/%s: the path leads out of it", d->root->path, d->name, path);
-        return slash && !make_dir(d, path, (size_t)(slash - path)) ? fail(d, path, err) : 0;
+        if (!path_is_inside(path))
+                return error_set(err, EINVAL, EXIT_INTERNAL,
+                        "cannot write %s/%s/%s: the path leads out of the directory", d->root->path,
+                        d->name, path);
+        return slash && !outdir_make_dir(d, path, (size_t)(slash - path))
+                       ? outdir_fail(d, path, err)
+                       : 0;
 }
 
 int outdir_dir(struct outdir *d, const char *path, mode_t mode, struct error *err)
 {
-        int r = make_parent(d, path, err);
-        struct outdir_row *row = r == 0 ? make_dir(d, path, strlen(path)) : NULL;
+        int r = outdir_make_parent(d, path, err);
+        struct outdir_row *row = r == 0 ? outdir_make_dir(d, path, strlen(path)) : NULL;
         if (row)
                 row->mode = mode;
-        return r < 0 || row ? r : fail(d, path, err);
+        return r < 0 || row ? r : outdir_fail(d, path, err);
 }
 
-int outdir_file(struct outdir *d, const char *path, const void *data, size_t n, mode_t mode, struct error *err)
+int outdir_file(struct outdir *d, const char *path, const void *data, size_t n, mode_t mode,
+        struct error *err)
 {
-        int r = make_parent(d, path, err);
+        int r = outdir_make_parent(d, path, err);
         if (r < 0)
                 return r;
-        int fd CLEANUP(close_p) = openat(d->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        int fd CLEANUP(close_p) =
+                openat(d->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 || (mode & (d->root->umask | 07000) && fchmod(fd, mode) < 0))
-                return fail(d, path, err);
+                return outdir_fail(d, path, err);
         for (const char *p = data; n;) {
                 ssize_t w = write(fd, p, n);
                 if (w < 0 && errno == EINTR)
                         continue;
                 if (w < 0)
-                        return fail(d, path, err);
+                        return outdir_fail(d, path, err);
                 p += w;
                 n -= (size_t)w;
         }
         r = close(fd);
         fd = -1;
-        return r < 0 ? fail(d, path, err) : 0;
+        return r < 0 ? outdir_fail(d, path, err) : 0;
 }
 
 int outdir_link(struct outdir *d, const char *path, const char *target, struct error *err)
 {
-        int r = make_parent(d, path, err);
+        int r = outdir_make_parent(d, path, err);
         if (r == 0)
-                add_row(&d->links, &d->link_count, &d->link_cap, path, strlen(path))->target = xstrdup(target);
+                outdir_add_row(&d->links, &d->link_count, &d->link_cap, path, strlen(path))
+                        ->target = xstrdup(target);
         return r;
 }
 
-/* Links, then modes: a directory that may not be written to is full by now; the deepest come last in the list, so they are set first. */
-static int finish(struct outdir *d, struct error *err)
+/* Makes links, then sets modes, the deepest directories first: some become read-only. */
+static int outdir_finish(struct outdir *d, struct error *err)
 {
         for (size_t i = 0; i < d->link_count; i++)
                 if (symlinkat(d->links[i].target, d->fd, d->links[i].path) < 0)
-                        return fail(d, d->links[i].path, err);
+                        return outdir_fail(d, d->links[i].path, err);
         for (size_t i = d->dir_count; i-- > 0;)
-                if (d->dirs[i].mode != (0755 & ~d->root->umask) && fchmodat(d->fd, d->dirs[i].path, d->dirs[i].mode, 0) < 0)
-                        return fail(d, d->dirs[i].path, err);
-        return fchmod(d->fd, d->mode) < 0 ? fail(d, NULL, err) : 0;
+                if (d->dirs[i].mode != (0755 & ~d->root->umask) &&
+                        fchmodat(d->fd, d->dirs[i].path, d->dirs[i].mode, 0) < 0)
+                        return outdir_fail(d, d->dirs[i].path, err);
+        return fchmod(d->fd, d->mode) < 0 ? outdir_fail(d, NULL, err) : 0;
 }
 
-/* Takes the place of the older rendering, if there is one. */
-static int replace(struct outdir *d, struct error *err)
+/* Replaces the older rendering, if there is one. */
+static int outdir_replace(struct outdir *d, struct error *err)
 {
         int at = d->root->fd, r;
         if (renameat2(at, d->hidden, at, d->name, RENAME_EXCHANGE) == 0)
-                return remove_in(d->root, d->hidden, err); /* now the old one */
-        if (errno == EINVAL || errno == ENOSYS) {          /* a filesystem that cannot exchange */
+                return outroot_remove(d->root, d->hidden, err); /* now the old one */
+        if (errno == EINVAL || errno == ENOSYS) {               /* the filesystem cannot exchange */
                 char *old CLEANUP(free_p) = xasprintf(".%s.slipway-old", d->name);
-                if ((r = remove_in(d->root, old, err)) < 0)
+                if ((r = outroot_remove(d->root, old, err)) < 0)
                         return r;
                 if (renameat(at, d->name, at, old) < 0 && errno != ENOENT)
-                        return fail(d, NULL, err);
+                        return outdir_fail(d, NULL, err);
                 if (renameat(at, d->hidden, at, d->name) < 0)
-                        return fail(d, NULL, err);
-                return remove_in(d->root, old, err);
+                        return outdir_fail(d, NULL, err);
+                return outroot_remove(d->root, old, err);
         }
-        return renameat(at, d->hidden, at, d->name) < 0 ? fail(d, NULL, err) : 0;
+        return renameat(at, d->hidden, at, d->name) < 0 ? outdir_fail(d, NULL, err) : 0;
 }
 
 int outdir_commit(struct outdir *d, struct error *err)
 {
-        int r = finish(d, err);
+        int r = outdir_finish(d, err);
         if (r == 0)
-                r = replace(d, err);
+                r = outdir_replace(d, err);
         if (r == 0) {
                 close(d->fd);
-                d->fd = -1; /* nothing left to remove */
+                d->fd = -1; /* nothing to remove */
         }
         return r;
 }
 
-static void free_rows(struct outdir_row *rows, size_t n)
+static void outdir_free_rows(struct outdir_row *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 free(rows[i].path);
@@ -237,11 +263,11 @@ void outdir_release(struct outdir *d)
                 return;
         if (d->fd >= 0) {
                 close(d->fd);
-                remove_in(d->root, d->hidden, &ignored);
+                outroot_remove(d->root, d->hidden, &ignored);
         }
         free(d->name);
         free(d->hidden);
-        free_rows(d->dirs, d->dir_count);
-        free_rows(d->links, d->link_count);
+        outdir_free_rows(d->dirs, d->dir_count);
+        outdir_free_rows(d->links, d->link_count);
         *d = (struct outdir){ .fd = -1 };
 }

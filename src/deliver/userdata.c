@@ -14,11 +14,18 @@ static const struct platform platforms[] = {
         [PROVIDER_AWS] = { "AWS", USERDATA_LIMIT_AWS, false },
 };
 
-static size_t counted(const struct platform *p, size_t n) { return p->base64 ? (n + 2) / 3 * 4 : n; }
+static size_t userdata_size(const struct platform *p, size_t n)
+{
+        return p->base64 ? (n + 2) / 3 * 4 : n;
+}
 
-static bool fits(const struct platform *p, const struct str *data) { return !p->limit || counted(p, data->len) <= p->limit; }
+static bool userdata_fits(const struct platform *p, const struct str *data)
+{
+        return !p->limit || userdata_size(p, data->len) <= p->limit;
+}
 
-static void compress(const struct cluster *c, const struct nodespec *s, enum user_data format, const struct str *plain, struct str *out)
+static void userdata_compress(const struct cluster *c, const struct nodespec *s,
+        enum user_data format, const struct str *plain, struct str *out)
 {
         if (format == USER_DATA_CLOUD_INIT) {
                 gzip_add(out, plain->data, plain->len);
@@ -27,7 +34,8 @@ static void compress(const struct cluster *c, const struct nodespec *s, enum use
         struct str inner CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 };
         ignition_text(c, s, false, &inner);
         gzip_add(&packed, inner.data, inner.len);
-        str_add(out, "{\"ignition\":{\"version\":\"3.4.0\",\"config\":{\"replace\":{\"compression\":\"gzip\",\"source\":\"");
+        str_add(out,
+                "{\"ignition\":{\"version\":\"3.4.0\",\"config\":{\"replace\":{\"compression\":\"gzip\",\"source\":\"");
         data_url_add(out, packed.data, packed.len);
         str_add(out, "\"}}}}\n");
 }
@@ -43,7 +51,8 @@ static int by_size(const void *a, const void *b)
         return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static int too_big(const struct cluster *c, const struct nodespec *s, const struct platform *p, size_t n, struct error *err)
+static int userdata_too_big(const struct cluster *c, const struct nodespec *s,
+        const struct platform *p, size_t n, struct error *err)
 {
         struct size *all CLEANUP(free_p) = xcalloc(s->count + 1, sizeof(*all));
         struct str biggest CLEANUP(str_release) = { 0 };
@@ -57,13 +66,18 @@ static int too_big(const struct cluster *c, const struct nodespec *s, const stru
                 all[count++].name = "os.authorizedKeys";
         qsort(all, count, sizeof(*all), by_size);
         for (size_t i = 0; i < count && i < 3; i++)
-                str_addf(&biggest, "%s%s (%zu bytes)", i ? ", " : "; the biggest in it: ", all[i].name, all[i].n);
-        error_set(err, E2BIG, EXIT_CONFIG, "node %s: its user-data is %zu bytes%s after compression and %s takes %zu%s", s->node->name, counted(p, n),
-                p->base64 ? " of base64" : "", p->name, p->limit, str_text(&biggest));
-        return error_hint(err, "make those smaller, or leave them out of cluster.yaml and put them in the machine's image");
+                str_addf(&biggest, "%s%s (%zu bytes)",
+                        i ? ", " : "; the biggest entries: ", all[i].name, all[i].n);
+        error_set(err, E2BIG, EXIT_CONFIG,
+                "node %s: the user-data is %zu bytes%s after compression, but %s takes at most %zu%s",
+                s->node->name, userdata_size(p, n), p->base64 ? " of base64" : "", p->name,
+                p->limit, str_text(&biggest));
+        return error_hint(err,
+                "make these entries smaller, or put them into the machine image instead of cluster.yaml");
 }
 
-int userdata_fit(const struct cluster *c, const struct nodespec *s, enum user_data format, enum provider_kind provider, struct str *data, struct error *err)
+int userdata_fit(const struct cluster *c, const struct nodespec *s, enum user_data format,
+        enum provider_kind provider, struct str *data, struct error *err)
 {
         const struct platform *p = &platforms[provider];
         struct str plain CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 };
@@ -71,13 +85,13 @@ int userdata_fit(const struct cluster *c, const struct nodespec *s, enum user_da
                 cloudinit_write(c, s, &plain);
         else
                 ignition_write(c, s, &plain);
-        if (fits(p, &plain)) {
+        if (userdata_fits(p, &plain)) {
                 str_addn(data, plain.data, plain.len);
                 return 0;
         }
-        compress(c, s, format, &plain, &packed);
-        if (!fits(p, &packed))
-                return too_big(c, s, p, packed.len, err);
+        userdata_compress(c, s, format, &plain, &packed);
+        if (!userdata_fits(p, &packed))
+                return userdata_too_big(c, s, p, packed.len, err);
         str_addn(data, packed.data, packed.len);
         return 0;
 }

@@ -9,7 +9,10 @@ static void put32(uint8_t *p, size_t v)
                 p[i] = (uint8_t)(v >> 8 * i);
 }
 
-static size_t get32(const uint8_t *p) { return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24; }
+static size_t get32(const uint8_t *p)
+{
+        return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
 
 size_t wire_begin(struct str *s, enum wire_type type)
 {
@@ -51,9 +54,13 @@ void wire_end(struct str *s, size_t begin)
         put32((uint8_t *)s->data + begin, len);
 }
 
-static bool known_type(unsigned t) { return (t >= WIRE_HELLO && t <= WIRE_ERROR) || (t >= WIRE_SPEC && t <= WIRE_RUN); }
+static bool known_type(unsigned t)
+{
+        return (t >= WIRE_HELLO && t <= WIRE_ERROR) || (t >= WIRE_SPEC && t <= WIRE_RUN);
+}
 
-/* The fields are looked at here, once, so that those who only ask for a tag cannot mistake a broken frame for one without it. */
+/* The fields are looked at here, once, so that those who only ask for a tag cannot mistake a broken
+ * frame for one without it. */
 int wire_frame(const void *data, size_t n, struct wire_frame *out)
 {
         const uint8_t *p = data;
@@ -63,7 +70,9 @@ int wire_frame(const void *data, size_t n, struct wire_frame *out)
                 return -EPROTO;
         if (n < HEAD || n - HEAD < get32(p))
                 return 0;
-        *out = (struct wire_frame){ .type = p[4], .payload = p + HEAD, .len = get32(p), .whole = HEAD + get32(p) };
+        *out = (struct wire_frame){
+                .type = p[4], .payload = p + HEAD, .len = get32(p), .whole = HEAD + get32(p)
+        };
         struct wire_field f;
         int r;
         for (size_t at = 0; (r = wire_field(out, &at, &f)) > 0;)

@@ -1,12 +1,15 @@
-/* The agent's protocol: frames over a byte pipe (ssh's standard input and output). Shared by the program and the agent, so it uses base/ alone.
+/* The agent's protocol: frames over a byte stream (standard input and output of ssh). Shared by the
+ * program and the agent, so it uses only base/.
  *
  *   frame   = length (u32, little-endian, of what follows the type), type (u8), payload
- *   payload = fields: tag (u8), length (u32, little-endian), bytes; numbers are 8 bytes, little-endian; a tag may come several times
- *
- * The agent speaks first: HELLO has its facts and what it applied last. Where that is what is wanted and nothing has drifted, the operator
- * just closes: a run that changes nothing costs one round trip. A frame is at most WIRE_MAX bytes: contents longer than that travel as blobs.
- * The operator keeps its end open until DONE: the end of input means that the connection was cut, and the agent stops before the next entry.
- * Digests are SHA-256 as 64 lower-case hexadecimal digits. Texts have no control characters. A tag nobody knows is passed over. */
+ *   payload = fields: tag (u8), length (u32, little-endian), bytes; numbers are 8 bytes,
+ * little-endian; a tag may occur several times
+ * The agent speaks first: HELLO has its facts and the digest of the spec it applied last. If that
+ * is the wanted one and nothing has drifted, the operator closes the connection: a run that changes
+ * nothing takes one round trip. A frame has at most WIRE_MAX bytes; longer contents are sent as
+ * blobs. The operator keeps the connection open until DONE: at the end of input the agent stops
+ * before the next entry. Digests are SHA-256 as 64 lower-case hexadecimal digits. Texts have no
+ * control characters. Unknown tags are skipped. */
 #ifndef SLIPWAY_WIRE_H
 #define SLIPWAY_WIRE_H
 
@@ -18,27 +21,57 @@
 
 enum wire_type {
         /* agent → operator */
-        WIRE_HELLO = 1, /* VERSION, FACTS (JSON), DIGEST (spec applied last, absent if none), DRIFT (path or unit, one field each) */
-        WIRE_NEED,      /* DIGEST, OFFSET (bytes there already): one frame for each blob missing, after SPEC_END */
-        WIRE_READY,     /* all NEEDs are sent: blobs may follow, then APPLY */
-        WIRE_EVENT, /* INDEX (of the entry; absent for one that is no longer in the spec, then KIND and NAME say which), STATE (enum wire_state), DETAIL (optional) */
+        /* VERSION, FACTS (JSON), DIGEST (of the spec applied last, absent if none), DRIFT (paths
+         * and units, one field each) */
+        WIRE_HELLO = 1,
+        /* DIGEST, OFFSET (bytes that the node has): a frame for each missing blob, after SPEC_END
+         */
+        WIRE_NEED,
+        WIRE_READY, /* all NEEDs are sent: blobs may follow, then APPLY */
+        /* INDEX (of the entry; one that is no longer in the spec has KIND and NAME instead), STATE
+         * (enum wire_state), DETAIL (optional) */
+        WIRE_EVENT,
         WIRE_DONE,  /* COUNT of changed entries, STATUS: how many failed */
         WIRE_OUT,   /* ID, STREAM (1, 2), BYTES: of a RUN */
         WIRE_EXIT,  /* ID, STATUS (0–255, 128+n for signal n): of a RUN */
         WIRE_ERROR, /* TEXT, HINT: the agent stops */
 
         /* operator → agent */
-        WIRE_SPEC = 32, /* DIGEST, COUNT, NAME (the cluster's id: a node of another cluster refuses): ENTRY frames follow */
-        WIRE_ENTRY,     /* one spec_entry: CONTENT, or DIGEST of the blob that holds it (file, artifact, image) */
+        /* DIGEST, COUNT, NAME (the cluster's id: a node of another cluster refuses), NODE: ENTRY
+         * frames follow */
+        WIRE_SPEC = 32,
+        /* one spec_entry: CONTENT, or DIGEST of its blob (file, artifact, image) */
+        WIRE_ENTRY,
         WIRE_SPEC_END,
         WIRE_BLOB,  /* DIGEST, SIZE, OFFSET: DATA frames follow until SIZE is reached */
         WIRE_DATA,  /* BYTES */
-        WIRE_APPLY, /* MODE: 0 all, 1 everything but starting units, 2 only say what would change, 4 only keep the blobs for later, 3 take everything off the host: the spec has no more than the
-                     * directories (DIR) whose contents are the cluster's (with SPEC_ONCE: if they came with it) */
-        WIRE_RUN,   /* ID, ARG (one each), INPUT (optional): runs a program, no shell */
+        WIRE_APPLY, /* NODE, MODE (enum apply_mode) */
+        WIRE_RUN,   /* ID, NODE, ARG (one each), INPUT (optional): runs a program without a shell */
 };
 
-enum wire_state { STATE_SAME, STATE_CREATED, STATE_CHANGED, STATE_RESTARTED, STATE_STARTED, STATE_REMOVED, STATE_FAILED };
+/* The numbers are on the wire: they stay. */
+enum apply_mode {
+        APPLY_ALL = 0,
+        APPLY_PLACE = 1,   /* all but starting units */
+        APPLY_COMPARE = 2, /* only report what would change */
+        /* Remove everything from the host. The spec has only the directories (DIR) of programs;
+         * NAME is the program (etcd, runtime, audit with the log as TARGET), which decides what is
+         * removed in them (with SPEC_ONCE: only in a directory that did not exist before slipway).
+         */
+        APPLY_RESET = 3,
+        APPLY_STAGE = 4, /* only store the blobs for later */
+        APPLY_MODES
+};
+
+enum wire_state {
+        STATE_SAME,
+        STATE_CREATED,
+        STATE_CHANGED,
+        STATE_RESTARTED,
+        STATE_STARTED,
+        STATE_REMOVED,
+        STATE_FAILED
+};
 
 enum wire_tag {
         TAG_VERSION = 1,
@@ -72,6 +105,8 @@ enum wire_tag {
         TAG_FILE_MODE,
         TAG_CONTENT,
         TAG_UNITS,
+        /* of SPEC, APPLY and RUN: the addressed node; other nodes refuse */
+        TAG_NODE,
 };
 
 /* Writing: wire_begin, fields, wire_end; the frame is appended to the buffer. */
@@ -81,11 +116,12 @@ void wire_text(struct str *s, enum wire_tag tag, const char *text); /* NULL: no 
 void wire_number(struct str *s, enum wire_tag tag, uint64_t n);
 void wire_end(struct str *s, size_t begin);
 
-/* Reading: 1 when a whole frame stands at the front of the buffer, 0 when more bytes are needed, -EPROTO when it cannot be one. */
+/* Reading: 1 when the buffer begins with a complete frame, 0 when more bytes are needed, -EPROTO
+ * when it is not a frame. */
 struct wire_frame {
         enum wire_type type;
         const uint8_t *payload;
-        size_t len, whole; /* whole: bytes of the frame, to be dropped when it has been dealt with */
+        size_t len, whole; /* whole: bytes of the frame in the buffer */
 };
 int wire_frame(const void *data, size_t n, struct wire_frame *out);
 /* Walks the fields: *at starts at 0. 1 with a field, 0 at the end, -EPROTO. */
@@ -97,6 +133,7 @@ struct wire_field {
 int wire_field(const struct wire_frame *f, size_t *at, struct wire_field *out);
 bool wire_find(const struct wire_frame *f, enum wire_tag tag, struct wire_field *out);
 uint64_t wire_value(const struct wire_frame *f, enum wire_tag tag, uint64_t otherwise);
-char *wire_string(const struct wire_frame *f, enum wire_tag tag); /* malloc'd, NULL when absent or with a NUL inside */
+/* malloc'd; NULL when absent or with a NUL inside. */
+char *wire_string(const struct wire_frame *f, enum wire_tag tag);
 
 #endif

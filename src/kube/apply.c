@@ -1,4 +1,5 @@
-/* Server-side apply of many documents: phase after phase, all of a phase at once, each tried again for a while when the trouble may pass. */
+/* Server-side apply of many documents: phase after phase, all of a phase at once, each retried for
+ * a while after temporary errors. */
 #include <event2/event.h>
 
 #include "kube/apply.h"
@@ -30,7 +31,7 @@ static void apply_destroy(struct kube_call *c)
         free(a);
 }
 
-static void finish(struct apply *a)
+static void kube_apply_finish(struct apply *a)
 {
         void (*fn)(const char *error, void *arg) = a->fn;
         void *arg = a->arg;
@@ -41,11 +42,12 @@ static void finish(struct apply *a)
         fn(error, arg);
 }
 
-/* The next phase that has documents; a failed one is the last. */
-static void go_on(struct apply *a)
+/* Starts the next phase with documents; none after a failure. */
+static void kube_apply_next_phase(struct apply *a)
 {
         while (!a->left && !a->failed && a->phase < PHASES) {
-                unsigned phase = a->phase++;
+                unsigned phase = a->verb == KUBE_DELETE ? PHASES - 1 - a->phase : a->phase;
+                a->phase++;
                 for (size_t i = 0; i < a->count; i++)
                         a->left += kind_phase(a->documents[i].kind) == phase;
                 for (size_t i = 0; i < a->count; i++)
@@ -53,7 +55,7 @@ static void go_on(struct apply *a)
                                 document_go(&a->documents[i]);
         }
         if (!a->left)
-                finish(a);
+                kube_apply_finish(a);
 }
 
 void document_done(struct document *d)
@@ -79,14 +81,14 @@ void document_again(struct document *d, unsigned at_least)
         event_after(d->timer, pause > at_least ? pause : at_least);
 }
 
-static void on_document(evutil_socket_t fd, short what, void *arg) { document_go(arg); }
+static void document_on_timer(evutil_socket_t fd, short what, void *arg) { document_go(arg); }
 
-static void on_phase(evutil_socket_t fd, short what, void *arg)
+static void kube_apply_on_timer(evutil_socket_t fd, short what, void *arg)
 {
         struct apply *a = arg;
         struct kube *k = a->call.k;
         kube_enter(k);
-        go_on(a);
+        kube_apply_next_phase(a);
         kube_leave(k);
 }
 
@@ -98,15 +100,23 @@ static void document_init(struct document *d, struct apply *a, json_t *object)
         d->kind = json_string_value(json_object_get(object, "kind"));
         d->name = json_string_value(json_object_get(metadata, "name"));
         d->ns = json_string_value(json_object_get(metadata, "namespace"));
-        d->label = d->ns ? xasprintf("%s %s/%s", d->kind, d->ns, d->name) : xasprintf("%s %s", d->kind, d->name);
-        d->timer = evtimer_new(a->call.k->base, on_document, d);
+        d->label = d->ns ? xasprintf("%s %s/%s", d->kind, d->ns, d->name)
+                         : xasprintf("%s %s", d->kind, d->name);
+        d->timer = evtimer_new(a->call.k->base, document_on_timer, d);
         if (!d->timer)
                 abort();
         if (streq(d->kind, "CustomResourceDefinition"))
                 json_array_append(a->crds, object);
 }
 
-void kube_apply(struct kube *k, const char *documents, void (*fn)(const char *error, void *arg), void *arg)
+void kube_apply(
+        struct kube *k, const char *documents, void (*fn)(const char *error, void *arg), void *arg)
+{
+        kube_objects(k, KUBE_APPLY, documents, fn, arg);
+}
+
+void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(const char *error, void *arg), void *arg)
 {
         struct apply *a = xcalloc(1, sizeof(*a));
         struct error err CLEANUP(error_release) = { 0 };
@@ -114,10 +124,11 @@ void kube_apply(struct kube *k, const char *documents, void (*fn)(const char *er
         json_t *object;
         size_t i;
         a->call = (struct kube_call){ .k = k, .destroy = apply_destroy };
+        a->verb = verb;
         a->fn = fn;
         a->arg = arg;
         a->crds = json_array();
-        a->timer = evtimer_new(k->base, on_phase, a);
+        a->timer = evtimer_new(k->base, kube_apply_on_timer, a);
         if (!a->timer)
                 abort();
         if (documents_read(documents, &objects, &err) < 0) {

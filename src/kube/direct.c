@@ -1,9 +1,9 @@
-/* Whether an API server answers without a detour. In the foreground and short: it is asked once, before a tunnel is thought of. */
+/* Whether an API server can be reached without a tunnel. Synchronous and short. */
 #include "kube/call.h"
 
-static size_t drop(char *data, size_t size, size_t n, void *arg) { return size * n; }
+static size_t direct_drop_body(char *data, size_t size, size_t n, void *arg) { return size * n; }
 
-static CURL *question(const char *server, const struct kube_target *target, unsigned ms)
+static CURL *direct_question(const char *server, const struct kube_target *target, unsigned ms)
 {
         CURL *easy = curl_easy_init();
         char *url CLEANUP(free_p) = xasprintf("%s/readyz", server);
@@ -15,13 +15,13 @@ static CURL *question(const char *server, const struct kube_target *target, unsi
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)ms);
-        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop);
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, direct_drop_body);
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
         return easy;
 }
 
-/* Any answer counts, also that we may not ask: the certificate was the cluster's. */
-static bool answered(CURLM *multi)
+/* Any answer counts, also a refusal: the certificate was the cluster's. */
+static bool direct_answered(CURLM *multi)
 {
         int left;
         for (CURLMsg *m; (m = curl_multi_info_read(multi, &left));)
@@ -41,11 +41,12 @@ bool kube_direct(const struct kube_target *target, unsigned ms)
                 n++;
         CURL **asked = xcalloc(n + 1, sizeof(*asked));
         for (size_t i = 0; i < n; i++)
-                curl_multi_add_handle(multi, asked[i] = question(target->servers[i], target, ms));
+                curl_multi_add_handle(
+                        multi, asked[i] = direct_question(target->servers[i], target, ms));
         for (int running = 1; running && !yes;) {
                 if (curl_multi_perform(multi, &running) != CURLM_OK)
                         break;
-                yes = answered(multi);
+                yes = direct_answered(multi);
                 if (running && !yes)
                         curl_multi_poll(multi, NULL, 0, 50, NULL);
         }

@@ -1,14 +1,6 @@
 #include <event2/event.h>
-#include <time.h>
 
 #include "kube/call.h"
-
-int64_t now_ms(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 void event_after(struct event *e, unsigned ms)
 {
@@ -16,8 +8,8 @@ void event_after(struct event *e, unsigned ms)
         event_add(e, &t);
 }
 
-/* Answers are handed out here, after curl has returned: a callback may start, cancel and free as it likes. */
-static void act(curl_socket_t s, int what, void *arg)
+/* Callbacks run here, after curl has returned: they may start, cancel and free calls. */
+static void engine_act(curl_socket_t s, int what, void *arg)
 {
         struct engine *e = arg;
         struct kube *k = e->k;
@@ -38,7 +30,7 @@ static void act(curl_socket_t s, int what, void *arg)
 int engine_init(struct engine *e, struct kube *k, long at_once)
 {
         e->k = k;
-        if (curl_loop_init(&e->loop, k->base, act, e) < 0)
+        if (curl_loop_init(&e->loop, k->base, engine_act, e) < 0)
                 return -ENOMEM;
         curl_multi_setopt(e->loop.curl, CURLMOPT_MAX_HOST_CONNECTIONS, at_once);
         curl_multi_setopt(e->loop.curl, CURLMOPT_MAXCONNECTS, 2L * CALLS_AT_ONCE);

@@ -25,12 +25,18 @@ static const struct row {
         { "", "Secret", "secrets", NS },
         { "", "Service", "services", NS },
         { "", "ServiceAccount", "serviceaccounts", NS },
-        { "admissionregistration.k8s.io", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", ALL },
-        { "admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", ALL },
-        { "admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ALL },
-        { "admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", ALL },
-        { "admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", ALL },
-        { "admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ALL },
+        { "admissionregistration.k8s.io", "MutatingAdmissionPolicy", "mutatingadmissionpolicies",
+                ALL },
+        { "admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding",
+                "mutatingadmissionpolicybindings", ALL },
+        { "admissionregistration.k8s.io", "MutatingWebhookConfiguration",
+                "mutatingwebhookconfigurations", ALL },
+        { "admissionregistration.k8s.io", "ValidatingAdmissionPolicy",
+                "validatingadmissionpolicies", ALL },
+        { "admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding",
+                "validatingadmissionpolicybindings", ALL },
+        { "admissionregistration.k8s.io", "ValidatingWebhookConfiguration",
+                "validatingwebhookconfigurations", ALL },
         { "apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", ALL },
         { "apiregistration.k8s.io", "APIService", "apiservices", ALL },
         { "apps", "ControllerRevision", "controllerrevisions", NS },
@@ -46,7 +52,8 @@ static const struct row {
         { "discovery.k8s.io", "EndpointSlice", "endpointslices", NS },
         { "events.k8s.io", "Event", "events", NS },
         { "flowcontrol.apiserver.k8s.io", "FlowSchema", "flowschemas", ALL },
-        { "flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", "prioritylevelconfigurations", ALL },
+        { "flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration",
+                "prioritylevelconfigurations", ALL },
         { "networking.k8s.io", "IPAddress", "ipaddresses", ALL },
         { "networking.k8s.io", "Ingress", "ingresses", NS },
         { "networking.k8s.io", "IngressClass", "ingressclasses", ALL },
@@ -91,7 +98,7 @@ struct kind kind_built_in(const char *api_version, const char *kind)
         return (struct kind){ 0 };
 }
 
-static const char *text_of(const json_t *object, const char *field)
+static const char *kind_text(const json_t *object, const char *field)
 {
         const char *s = json_string_value(json_object_get(object, field));
         return s ? s : "";
@@ -103,10 +110,13 @@ struct kind kind_of_crds(const json_t *crds, const char *api_version, const char
         size_t i;
         json_array_foreach(crds, i, crd)
         {
-                const json_t *spec = json_object_get(crd, "spec"), *names = json_object_get(spec, "names");
-                const char *plural = text_of(names, "plural");
-                if (*plural && same_group(api_version, text_of(spec, "group")) && streq(text_of(names, "kind"), kind))
-                        return (struct kind){ plural, streq(text_of(spec, "scope"), "Namespaced") };
+                const json_t *spec = json_object_get(crd, "spec"),
+                             *names = json_object_get(spec, "names");
+                const char *plural = kind_text(names, "plural");
+                if (*plural && same_group(api_version, kind_text(spec, "group")) &&
+                        streq(kind_text(names, "kind"), kind))
+                        return (struct kind){ plural,
+                                streq(kind_text(spec, "scope"), "Namespaced") };
         }
         return (struct kind){ 0 };
 }
@@ -117,9 +127,10 @@ struct kind kind_of_list(const json_t *list, const char *kind)
         size_t i;
         json_array_foreach(resources, i, r)
         {
-                const char *name = text_of(r, "name");
-                if (*name && !strchr(name, '/') && streq(text_of(r, "kind"), kind))
-                        return (struct kind){ name, json_is_true(json_object_get(r, "namespaced")) };
+                const char *name = kind_text(r, "name");
+                if (*name && !strchr(name, '/') && streq(kind_text(r, "kind"), kind))
+                        return (struct kind){ name,
+                                json_is_true(json_object_get(r, "namespaced")) };
         }
         return (struct kind){ 0 };
 }
@@ -143,7 +154,8 @@ void kind_root(struct str *s, const char *api_version)
         add_escaped(s, n ? api_version + n + 1 : api_version);
 }
 
-void kind_path(struct str *s, const char *api_version, struct kind kind, const char *ns, const char *name)
+void kind_path(
+        struct str *s, const char *api_version, struct kind kind, const char *ns, const char *name)
 {
         kind_root(s, api_version);
         if (kind.namespaced) {
@@ -157,7 +169,8 @@ void kind_path(struct str *s, const char *api_version, struct kind kind, const c
 unsigned kind_phase(const char *kind)
 {
         static const char *const first[] = { "Namespace", "CustomResourceDefinition" };
-        static const char *const last[] = { "Pod", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService" };
+        static const char *const last[] = { "Pod", "MutatingWebhookConfiguration",
+                "ValidatingWebhookConfiguration", "APIService" };
         for (size_t i = 0; i < ARRAY_SIZE(first); i++)
                 if (streq(kind, first[i]))
                         return 0;

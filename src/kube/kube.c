@@ -31,7 +31,7 @@ void kube_cancel(struct kube_call *c)
                 c->destroy(c);
 }
 
-static void release(struct kube *k)
+static void kube_release(struct kube *k)
 {
         curl_loop_release(&k->calls.loop);
         curl_loop_release(&k->streams.loop);
@@ -58,7 +58,7 @@ void kube_enter(struct kube *k) { k->busy++; }
 void kube_leave(struct kube *k)
 {
         if (!--k->busy && k->dead)
-                release(k);
+                kube_release(k);
 }
 
 void kube_free(struct kube *k)
@@ -69,7 +69,7 @@ void kube_free(struct kube *k)
         while (k->first)
                 k->first->destroy(k->first);
         if (!k->busy)
-                release(k);
+                kube_release(k);
 }
 
 static int take_servers(struct kube *k, const char *const *servers, struct error *err)
@@ -77,7 +77,8 @@ static int take_servers(struct kube *k, const char *const *servers, struct error
         while (servers && servers[k->count])
                 k->count++;
         if (!k->count)
-                return error_set(err, EINVAL, EXIT_INTERNAL, "no API server is given");
+                return error_set(
+                        err, EINVAL, EXIT_INTERNAL, "no address of an API server is given");
         k->servers = xcalloc(k->count, sizeof(*k->servers));
         for (size_t i = 0; i < k->count; i++) {
                 size_t n = strlen(servers[i]);
@@ -87,7 +88,9 @@ static int take_servers(struct kube *k, const char *const *servers, struct error
         }
         for (size_t i = 0; i < k->count; i++)
                 if (!has_prefix(k->servers[i], "https://") || !k->servers[i][8])
-                        return error_set(err, EINVAL, EXIT_CONFIG, "the address of the API server is \"%s\", not https://HOST:PORT", k->servers[i]);
+                        return error_set(err, EINVAL, EXIT_CONFIG,
+                                "the address of the API server is \"%s\", but must be https://HOST:PORT",
+                                k->servers[i]);
         return 0;
 }
 
@@ -100,7 +103,8 @@ static void take_sockets(struct kube *k, const struct kube_target *target)
                 k->sockets[i] = xstrdup(target->sockets[i]);
 }
 
-int kube_open(struct event_base *base, const struct kube_target *target, struct kube **out, struct error *err)
+int kube_open(struct event_base *base, const struct kube_target *target, struct kube **out,
+        struct error *err)
 {
         struct kube *k = xcalloc(1, sizeof(*k));
         curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -111,14 +115,22 @@ int kube_open(struct event_base *base, const struct kube_target *target, struct 
         k->discovered = json_object();
         int r = take_servers(k, target->servers, err);
         take_sockets(k, target);
-        if (r == 0 && (engine_init(&k->calls, k, CALLS_AT_ONCE) < 0 || engine_init(&k->streams, k, 0) < 0))
+        if (r == 0 && (engine_init(&k->calls, k, CALLS_AT_ONCE) < 0 ||
+                              engine_init(&k->streams, k, 0) < 0))
                 r = error_set(err, ENOMEM, EXIT_INTERNAL, "libcurl cannot be started");
         if (r < 0) {
-                release(k);
+                kube_release(k);
                 return r;
         }
         *out = k;
         return 0;
+}
+
+size_t kube_current(const struct kube *k, const char **server, const char **socket)
+{
+        *server = k->servers[k->current];
+        *socket = k->sockets ? k->sockets[k->current] : NULL;
+        return k->current;
 }
 
 const char *kube_trouble(const struct kube *k) { return k->trouble; }
@@ -130,16 +142,21 @@ struct got {
         struct error *err;
 };
 
-static void on_got(const struct kube_reply *reply, void *arg)
+static void kube_on_got(const struct kube_reply *reply, void *arg)
 {
         struct got *g = arg;
-        int code = reply->status == 404 ? ENOENT : reply->status == 401 || reply->status == 403 ? EACCES : reply->status ? EREMOTEIO : EHOSTUNREACH;
+        int code = reply->status == 404                           ? ENOENT
+                   : reply->status == 401 || reply->status == 403 ? EACCES
+                   : reply->status                                ? EREMOTEIO
+                                                                  : EHOSTUNREACH;
         g->done = true;
         g->status = reply->status;
         if (reply->error) {
-                error_set(g->err, code, reply->status ? EXIT_STEP : EXIT_UNREACHABLE, "%s", reply->error);
+                error_set(g->err, code, reply->status ? EXIT_STEP : EXIT_UNREACHABLE, "%s",
+                        reply->error);
                 if (!reply->status)
-                        error_hint(g->err, "check that the API server runs, and that this computer reaches it");
+                        error_hint(g->err,
+                                "check that the API server is running and that this computer can reach it");
         } else if (!reply->body) {
                 error_set(g->err, EPROTO, EXIT_STEP, "the API server's answer is not JSON");
         } else {
@@ -147,16 +164,20 @@ static void on_got(const struct kube_reply *reply, void *arg)
         }
 }
 
-int kube_do(struct kube *k, const char *method, const char *path, const char *body, int *status, json_t **out, struct error *err)
+int kube_do(struct kube *k, const char *method, const char *path, const char *body, int *status,
+        json_t **out, struct error *err)
 {
         struct got g = { .err = err };
         if (k->busy)
-                return error_set(err, EDEADLK, EXIT_INTERNAL, "%s %s: waiting for an answer inside an answer", method, path);
-        struct kube_call *c = kube_request(k, method, path, body ? "application/json" : NULL, body, 0, on_got, &g);
+                return error_set(err, EDEADLK, EXIT_INTERNAL,
+                        "%s %s: a synchronous call inside a callback", method, path);
+        struct kube_call *c = kube_request(
+                k, method, path, body ? "application/json" : NULL, body, 0, kube_on_got, &g);
         while (!g.done)
                 if (event_base_loop(k->base, EVLOOP_ONCE) != 0) {
                         kube_cancel(c);
-                        return error_set(err, EIO, EXIT_INTERNAL, "%s %s: the event loop ended before the answer", method, path);
+                        return error_set(err, EIO, EXIT_INTERNAL,
+                                "%s %s: the event loop ended before the answer", method, path);
                 }
         if (status)
                 *status = g.status;
@@ -169,4 +190,7 @@ int kube_do(struct kube *k, const char *method, const char *path, const char *bo
         return 0;
 }
 
-int kube_get(struct kube *k, const char *path, json_t **out, struct error *err) { return kube_do(k, "GET", path, NULL, NULL, out, err); }
+int kube_get(struct kube *k, const char *path, json_t **out, struct error *err)
+{
+        return kube_do(k, "GET", path, NULL, NULL, out, err);
+}

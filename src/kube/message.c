@@ -1,4 +1,4 @@
-/* What went wrong, as a sentence. Nothing of what was sent is in it: neither a key nor a Secret. */
+/* Errors as sentences. They have nothing of what was sent: neither a key nor a Secret. */
 #include <ctype.h>
 
 #include "base/utf8.h"
@@ -13,10 +13,13 @@ static long os_error(const struct request *r)
         return e;
 }
 
-/* A tunnel that is not open yet will soon be: its socket may be there then. */
-bool message_refused(const struct request *r, CURLcode code) { return code == CURLE_COULDNT_CONNECT && (os_error(r) == ECONNREFUSED || r->call.k->sockets); }
+/* A tunnel's missing socket counts too: it may exist soon. */
+bool message_refused(const struct request *r, CURLcode code)
+{
+        return code == CURLE_COULDNT_CONNECT && (os_error(r) == ECONNREFUSED || r->call.k->sockets);
+}
 
-/* What is known of the tunnel says more than that its other end hung up. */
+/* The state of the tunnel explains more than a closed connection. */
 static bool tunnel_trouble(struct str *s, const struct request *r, CURLcode code)
 {
         const struct kube *k = r->call.k;
@@ -27,7 +30,8 @@ static bool tunnel_trouble(struct str *s, const struct request *r, CURLcode code
                 str_add(s, "the ssh tunnel to it is not open");
         else if (k->sockets && code == CURLE_SSL_CONNECT_ERROR)
                 str_add(s, "the connection was refused: nothing listens there");
-        return k->sockets && (why || code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR);
+        return k->sockets &&
+               (why || code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR);
 }
 
 static void connect_trouble(struct str *s, const struct request *r)
@@ -46,7 +50,8 @@ static void trust_trouble(struct str *s, const struct request *r)
 {
         const char *why = strstr(r->why, "problem: ");
         why = why ? why + strlen("problem: ") : has_prefix(r->why, "SSL: ") ? r->why + 5 : r->why;
-        str_addf(s, "its certificate is not trusted: %s", *why ? why : "it is not signed by the cluster's authority, or not for this address");
+        str_addf(s, "its certificate is not trusted: %s",
+                *why ? why : "it is not signed by the cluster's CA, or not for this address");
 }
 
 static void timeout_trouble(struct str *s, const struct request *r)
@@ -54,7 +59,7 @@ static void timeout_trouble(struct str *s, const struct request *r)
         long sent = 0;
         curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &sent);
         if (!sent)
-                str_add(s, "no connection in time");
+                str_add(s, "no connection within the time limit");
         else if (r->timeout_ms % 1000)
                 str_addf(s, "no answer within %u ms", r->timeout_ms);
         else
@@ -71,7 +76,7 @@ static void transport_trouble(struct str *s, const struct request *r, CURLcode c
                 return;
         switch (code) {
         case CURLE_COULDNT_RESOLVE_HOST:
-                str_add(s, "the name has no address");
+                str_add(s, "the host name cannot be resolved");
                 break;
         case CURLE_COULDNT_CONNECT:
                 connect_trouble(s, r);
@@ -85,14 +90,8 @@ static void transport_trouble(struct str *s, const struct request *r, CURLcode c
         case CURLE_SSL_CERTPROBLEM:
                 str_addf(s, "our client certificate or key cannot be used: %s", r->why);
                 break;
-        case CURLE_GOT_NOTHING:
-        case CURLE_SEND_ERROR:
-        case CURLE_RECV_ERROR:
-        case CURLE_PARTIAL_FILE:
-                str_add(s, "the connection was cut before the answer was through");
-                break;
         default:
-                str_add(s, r->why[0] ? r->why : curl_easy_strerror(code));
+                curl_trouble(s, code, r->why);
         }
 }
 
@@ -101,14 +100,14 @@ char *message_transport(const struct request *r, CURLcode code)
         struct str raw CLEANUP(str_release) = { 0 }, s = { 0 };
         size_t count = r->call.k->count;
         if (r->tries >= count && count > 1 && r->pinned < 0)
-                str_addf(&s, "none of the %zu API servers answers, the last one: ", count);
+                str_addf(&s, "none of the %zu API servers answers; the last one: ", count);
         str_addf(&raw, "%s: ", r->call.k->servers[r->server]);
         transport_trouble(&raw, r, code);
         text_harmless(&s, str_text(&raw), MAX_SENTENCE);
         return str_take(&s);
 }
 
-/* Without the line breaks and the full stop at its end. */
+/* Without trailing line breaks and full stop. */
 static void tidy(struct str *s, const char *text)
 {
         char *copy CLEANUP(free_p) = xstrdup(text);
@@ -118,7 +117,7 @@ static void tidy(struct str *s, const char *text)
         text_harmless(s, copy, MAX_SENTENCE);
 }
 
-/* /readyz lists its checks, a line each: "[-]etcd failed: reason withheld". */
+/* /readyz prints a line for each check: "[-]etcd failed: reason withheld". */
 static bool failed_checks(struct str *s, const char *text)
 {
         unsigned n = 0;
@@ -134,7 +133,8 @@ char *message_api(const struct request *r, int status, const json_t *body)
         struct str s = { 0 };
         const char *said = json_string_value(json_object_get(body, "message"));
         if (status == 401) {
-                str_addf(&s, "%s: the API server does not accept our client certificate: it has expired, or another authority signed it",
+                str_addf(&s,
+                        "%s: the API server does not accept our client certificate: it has expired, or another CA signed it",
                         r->call.k->servers[r->server]);
                 return str_take(&s);
         }

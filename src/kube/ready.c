@@ -1,4 +1,5 @@
-/* Waits for an API server: every one is asked on its own, the first that says ok is used from then on. */
+/* Waits for an API server: each is asked separately, and the first that is ready is used from then
+ * on. */
 #include <event2/event.h>
 
 #include "kube/call.h"
@@ -33,14 +34,15 @@ static void ready_destroy(struct kube_call *c)
         free(r);
 }
 
-static void on_probe(const struct kube_reply *reply, void *arg)
+static void ready_on_probe(const struct kube_reply *reply, void *arg)
 {
         struct probe *p = arg;
         struct ready *r = p->ready;
         p->request = NULL;
         if (reply->status != 200) {
                 bool refused = ((const struct answer *)reply)->refused;
-                event_after(p->timer, refused && r->interval_ms > REFUSED_PAUSE ? REFUSED_PAUSE : r->interval_ms);
+                event_after(p->timer,
+                        refused && r->interval_ms > REFUSED_PAUSE ? REFUSED_PAUSE : r->interval_ms);
                 return;
         }
         void (*fn)(void *arg) = r->fn;
@@ -50,16 +52,17 @@ static void on_probe(const struct kube_reply *reply, void *arg)
         fn(user);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void ready_on_timer(evutil_socket_t fd, short what, void *arg)
 {
         struct probe *p = arg;
-        p->request = request_new(p->ready->call.k, "GET", "/readyz", on_probe, p);
+        p->request = request_new(p->ready->call.k, "GET", "/readyz", ready_on_probe, p);
         p->request->pinned = (int)p->server;
         p->request->timeout_ms = PROBE_TIMEOUT;
         request_start(p->request);
 }
 
-struct kube_call *kube_wait_ready(struct kube *k, unsigned interval_ms, void (*fn)(void *arg), void *arg)
+struct kube_call *kube_wait_ready(
+        struct kube *k, unsigned interval_ms, void (*fn)(void *arg), void *arg)
 {
         struct ready *r = xcalloc(1, sizeof(*r) + k->count * sizeof(struct probe));
         r->call = (struct kube_call){ .k = k, .destroy = ready_destroy };
@@ -69,7 +72,9 @@ struct kube_call *kube_wait_ready(struct kube *k, unsigned interval_ms, void (*f
         r->count = k->count;
         for (size_t i = 0; i < r->count; i++) {
                 struct probe *p = &r->probes[i];
-                *p = (struct probe){ .ready = r, .server = i, .timer = evtimer_new(k->base, on_timer, p) };
+                *p = (struct probe){
+                        .ready = r, .server = i, .timer = evtimer_new(k->base, ready_on_timer, p)
+                };
                 if (!p->timer)
                         abort();
                 event_after(p->timer, 0);

@@ -1,4 +1,4 @@
-/* One request: on one server, and on the next when that one does not answer. */
+/* One request: to one server, and to the next when that one does not answer. */
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,7 +8,7 @@
 
 #define APPLY_TYPE "application/apply-patch+yaml"
 
-static size_t on_data(char *data, size_t size, size_t n, void *arg)
+static size_t request_on_data(char *data, size_t size, size_t n, void *arg)
 {
         struct request *r = arg;
         long status = 0;
@@ -21,8 +21,9 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
         return r->too_large ? 0 : n;
 }
 
-/* A machine that was switched off says nothing: without this, a connection to it lives for a quarter of an hour. */
-static int on_socket(void *arg, curl_socket_t s, curlsocktype purpose)
+/* A machine that was switched off does not answer: without this, a connection to it lives for a
+ * quarter of an hour. */
+static int request_on_socket(void *arg, curl_socket_t s, curlsocktype purpose)
 {
         unsigned silence = SILENCE;
         setsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
@@ -36,11 +37,12 @@ static void set_blob(CURL *easy, CURLoption option, char *pem)
                 curl_easy_setopt(easy, option, &blob);
 }
 
-/* Like kubectl: this computer itself is never asked for through a proxy. */
+/* As in kubectl: never a proxy for this computer itself. */
 static bool is_loopback(const char *server)
 {
         const char *host = server + strlen("https://");
-        return has_prefix(host, "127.") || has_prefix(host, "[::1]") || has_prefix(host, "localhost:") || streq(host, "localhost");
+        return has_prefix(host, "127.") || has_prefix(host, "[::1]") ||
+               has_prefix(host, "localhost:") || streq(host, "localhost");
 }
 
 static void set_connection(const struct request *r, int64_t left)
@@ -51,19 +53,23 @@ static void set_connection(const struct request *r, int64_t left)
         curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "https");
         curl_easy_setopt(r->easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
-        curl_easy_setopt(r->easy, CURLOPT_CAINFO, NULL); /* only the cluster's own authority, not those this computer trusts */
+        curl_easy_setopt(r->easy, CURLOPT_CAINFO,
+                NULL); /* only the cluster's own CA, not those that this computer trusts */
         curl_easy_setopt(r->easy, CURLOPT_CAPATH, NULL);
         set_blob(r->easy, CURLOPT_CAINFO_BLOB, k->ca);
         set_blob(r->easy, CURLOPT_SSLCERT_BLOB, k->cert);
         set_blob(r->easy, CURLOPT_SSLKEY_BLOB, k->key);
-        curl_easy_setopt(r->easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+        curl_easy_setopt(r->easy, CURLOPT_SOCKOPTFUNCTION, request_on_socket);
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPIDLE, 5L);
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPINTVL, 2L);
         curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, connect);
-        curl_easy_setopt(r->easy, CURLOPT_MAXAGE_CONN, 60L); /* API servers hang up on those that were idle for 90 seconds */
+        curl_easy_setopt(r->easy, CURLOPT_MAXAGE_CONN,
+                60L); /* API servers close connections that are idle for 90 seconds */
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)left);
-        curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, r->tries > k->count ? 1L : 0L); /* the same server again: not over what just broke */
+        curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT,
+                r->tries > k->count ? 1L
+                                    : 0L); /* same server again: not over the broken connection */
         if (k->sockets)
                 curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, k->sockets[r->server]);
         if (k->sockets || is_loopback(k->servers[r->server]))
@@ -73,8 +79,11 @@ static void set_connection(const struct request *r, int64_t left)
 static void set_message(struct request *r)
 {
         char *url CLEANUP(free_p) = xasprintf("%s%s", r->call.k->servers[r->server], r->path);
-        char *type CLEANUP(free_p) = xasprintf("Content-Type: %s", r->type ? r->type : "application/json");
-        r->headers = curl_slist_append(NULL, "Accept: application/json");
+        char *type CLEANUP(free_p) =
+                xasprintf("Content-Type: %s", r->type ? r->type : "application/json");
+        char *accept CLEANUP(free_p) =
+                xasprintf("Accept: %s", r->accept ? r->accept : "application/json");
+        r->headers = curl_slist_append(NULL, accept);
         if (r->body) {
                 r->headers = curl_slist_append(r->headers, type);
                 r->headers = curl_slist_append(r->headers, "Expect:");
@@ -86,15 +95,15 @@ static void set_message(struct request *r)
         curl_easy_setopt(r->easy, CURLOPT_CUSTOMREQUEST, r->method);
         curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
         curl_easy_setopt(r->easy, CURLOPT_USERAGENT, "slipway/" SLIPWAY_VERSION);
-        curl_easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_data);
+        curl_easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, request_on_data);
         curl_easy_setopt(r->easy, CURLOPT_WRITEDATA, r);
         curl_easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->why);
         curl_easy_setopt(r->easy, CURLOPT_PRIVATE, r);
 }
 
-static void go(struct request *r)
+static void request_go(struct request *r)
 {
-        int64_t left = r->deadline - now_ms();
+        int64_t left = r->deadline - clock_ms();
         r->tries++;
         r->why[0] = 0;
         str_truncate(&r->text, 0);
@@ -107,7 +116,7 @@ static void go(struct request *r)
                 abort();
 }
 
-static void stop(struct request *r)
+static void request_stop(struct request *r)
 {
         if (r->easy) {
                 curl_multi_remove_handle(r->engine->loop.curl, r->easy);
@@ -123,10 +132,10 @@ void request_destroy(struct request *r)
         if (!r)
                 return;
         call_unlink(&r->call);
-        stop(r);
+        request_stop(r);
         if (r->pause)
                 event_free(r->pause);
-        str_wipe_release(&r->text); /* it may have been a Secret, and the body too */
+        str_wipe_release(&r->text); /* it may have a Secret, and so may the body */
         if (r->body)
                 wipe(r->body, strlen(r->body));
         free(r->method);
@@ -136,12 +145,13 @@ void request_destroy(struct request *r)
         free(r);
 }
 
-static void destroy(struct kube_call *c) { request_destroy((struct request *)c); }
+static void request_call_destroy(struct kube_call *c) { request_destroy((struct request *)c); }
 
-struct request *request_new(struct kube *k, const char *method, const char *path, kube_fn fn, void *arg)
+struct request *request_new(
+        struct kube *k, const char *method, const char *path, kube_fn fn, void *arg)
 {
         struct request *r = xcalloc(1, sizeof(*r));
-        r->call = (struct kube_call){ .k = k, .destroy = destroy };
+        r->call = (struct kube_call){ .k = k, .destroy = request_call_destroy };
         r->engine = &k->calls;
         r->method = xstrdup(method);
         r->path = xstrdup(path);
@@ -154,13 +164,13 @@ struct request *request_new(struct kube *k, const char *method, const char *path
 
 void request_start(struct request *r)
 {
-        r->deadline = now_ms() + r->timeout_ms;
+        r->deadline = clock_ms() + r->timeout_ms;
         r->server = r->pinned < 0 ? r->call.k->current : (size_t)r->pinned;
-        go(r);
+        request_go(r);
 }
 
-struct kube_call *kube_request(
-        struct kube *k, const char *method, const char *path, const char *type, const char *body, unsigned timeout_ms, kube_fn fn, void *arg)
+struct kube_call *kube_request(struct kube *k, const char *method, const char *path,
+        const char *type, const char *body, unsigned timeout_ms, kube_fn fn, void *arg)
 {
         struct request *r = request_new(k, method, path, fn, arg);
         r->type = type ? xstrdup(type) : NULL;
@@ -171,7 +181,8 @@ struct kube_call *kube_request(
         return &r->call;
 }
 
-struct kube_call *kube_ask(struct kube *k, size_t server, const char *path, unsigned timeout_ms, kube_fn fn, void *arg)
+struct kube_call *kube_ask(
+        struct kube *k, size_t server, const char *path, unsigned timeout_ms, kube_fn fn, void *arg)
 {
         struct request *r = request_new(k, "GET", path, fn, arg);
         r->timeout_ms = timeout_ms ? timeout_ms : DEFAULT_TIMEOUT;
@@ -182,48 +193,52 @@ struct kube_call *kube_ask(struct kube *k, size_t server, const char *path, unsi
         return &r->call;
 }
 
-/* What was never sent can be sent to another server; what may have been done already only when doing it twice is the same as once. */
-static bool may_go_on(const struct request *r, CURLcode code)
+/* A request that was not sent can go to another server; one that may have been executed only if it
+ * is idempotent. */
+static bool request_may_go_on(const struct request *r, CURLcode code)
 {
         long sent = 0;
-        bool once = streq(r->method, "GET") || (streq(r->method, "PATCH") && r->type && streq(r->type, APPLY_TYPE));
+        bool once = streq(r->method, "GET") ||
+                    (streq(r->method, "PATCH") && r->type && streq(r->type, APPLY_TYPE));
         curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &sent);
-        if (r->pinned >= 0 || r->too_large || code == CURLE_SSL_CERTPROBLEM || now_ms() >= r->deadline)
+        if (r->pinned >= 0 || r->too_large || code == CURLE_SSL_CERTPROBLEM ||
+                clock_ms() >= r->deadline)
                 return false;
         if (!sent)
                 return r->tries < r->call.k->count;
         return once && code != CURLE_OPERATION_TIMEDOUT && r->tries <= r->call.k->count;
 }
 
-/* True when it is on its way again. */
-static bool next_server(struct request *r, CURLcode code)
+/* True when it was started again. */
+static bool request_next_server(struct request *r, CURLcode code)
 {
         struct kube *k = r->call.k;
-        bool again = may_go_on(r, code);
+        bool again = request_may_go_on(r, code);
         if (r->too_large || code == CURLE_SSL_CERTPROBLEM)
                 return false;
         if (r->pinned < 0 && k->current == r->server)
                 k->current = (r->server + 1) % k->count;
         if (!again)
                 return false;
-        stop(r);
+        request_stop(r);
         r->server = (r->server + 1) % k->count;
-        go(r);
+        request_go(r);
         return true;
 }
 
-static void on_pause(evutil_socket_t fd, short what, void *arg) { go(arg); }
+static void request_on_pause(evutil_socket_t fd, short what, void *arg) { request_go(arg); }
 
-/* No tunnel is open, so nothing was sent: it is tried again as long as there is time. */
+/* No tunnel is open, so nothing was sent: tries again until the deadline. */
 static bool await_tunnel(struct request *r, CURLcode code)
 {
         struct kube *k = r->call.k;
-        if (!k->sockets || code != CURLE_COULDNT_CONNECT || (r->pinned >= 0 && !r->patient) || now_ms() + TUNNEL_PAUSE >= r->deadline)
+        if (!k->sockets || code != CURLE_COULDNT_CONNECT || (r->pinned >= 0 && !r->patient) ||
+                clock_ms() + TUNNEL_PAUSE >= r->deadline)
                 return false;
-        stop(r);
+        request_stop(r);
         r->tries = 0;
         r->server = r->pinned < 0 ? k->current : (size_t)r->pinned;
-        if (!r->pause && !(r->pause = evtimer_new(k->base, on_pause, r)))
+        if (!r->pause && !(r->pause = evtimer_new(k->base, request_on_pause, r)))
                 abort();
         event_after(r->pause, TUNNEL_PAUSE);
         return true;
@@ -236,16 +251,16 @@ static bool is_json(const struct request *r)
         return type && has_prefix(type, "application/json");
 }
 
-/* Asks the API itself: its 429 and 503 say when to come back. */
-static unsigned retry_after(const struct request *r)
+/* The Retry-After of a 429 or 503. */
+static unsigned request_retry_after(const struct request *r)
 {
         curl_off_t seconds = 0;
         curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &seconds);
         return seconds > 0 && seconds <= 30 ? (unsigned)seconds * 1000 : 0;
 }
 
-/* A stream that was cut in the middle did have its answer. */
-static int answered(const struct request *r, CURLcode code)
+/* The status; a stream that was cut in the middle did have an answer. */
+static int request_answered(const struct request *r, CURLcode code)
 {
         long status = 0;
         curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -255,18 +270,24 @@ static int answered(const struct request *r, CURLcode code)
 void request_done(struct request *r, CURLcode code)
 {
         struct kube *k = r->call.k;
-        int status = answered(r, code);
-        if (!status && (next_server(r, code) || await_tunnel(r, code)))
+        int status = request_answered(r, code);
+        if (!status && (request_next_server(r, code) || await_tunnel(r, code)))
                 return;
-        json_t *body = status && r->text.len && is_json(r) ? json_loadb(r->text.data, r->text.len, JSON_ALLOW_NUL, NULL) : NULL;
-        char *error = !status ? message_transport(r, code) : status >= 400 ? message_api(r, status, body) : NULL;
-        struct answer a = { .reply = { status, body, str_text(&r->text), error }, .retry_after = retry_after(r) };
-        a.again = !status && !r->too_large && code != CURLE_PEER_FAILED_VERIFICATION && code != CURLE_SSL_CERTPROBLEM;
+        json_t *body = status && r->text.len && is_json(r)
+                               ? json_loadb(r->text.data, r->text.len, JSON_ALLOW_NUL, NULL)
+                               : NULL;
+        char *error = !status         ? message_transport(r, code)
+                      : status >= 400 ? message_api(r, status, body)
+                                      : NULL;
+        struct answer a = { .reply = { status, body, str_text(&r->text), error },
+                .retry_after = request_retry_after(r) };
+        a.again = !status && !r->too_large && code != CURLE_PEER_FAILED_VERIFICATION &&
+                  code != CURLE_SSL_CERTPROBLEM;
         a.refused = !status && message_refused(r, code);
         free(k->trouble);
         k->trouble = error ? xstrdup(error) : NULL;
         call_unlink(&r->call);
-        stop(r);
+        request_stop(r);
         r->fn(&a.reply, r->arg);
         json_decref(body);
         free(error);

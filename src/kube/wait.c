@@ -3,7 +3,10 @@
 
 static const json_t *status_of(const json_t *object) { return json_object_get(object, "status"); }
 
-static const char *text_of(const json_t *object, const char *field) { return json_string_value(json_object_get(object, field)); }
+static const char *object_text(const json_t *object, const char *field)
+{
+        return json_string_value(json_object_get(object, field));
+}
 
 const json_t *condition_get(const json_t *object, const char *type)
 {
@@ -11,7 +14,7 @@ const json_t *condition_get(const json_t *object, const char *type)
         size_t i;
         json_array_foreach(conditions, i, c)
         {
-                const char *t = text_of(c, "type");
+                const char *t = object_text(c, "type");
                 if (t && streq(t, type))
                         return c;
         }
@@ -20,26 +23,26 @@ const json_t *condition_get(const json_t *object, const char *type)
 
 bool condition_true(const json_t *object, const char *type)
 {
-        const char *status = text_of(condition_get(object, type), "status");
+        const char *status = object_text(condition_get(object, type), "status");
         return status && streq(status, "True");
 }
 
 const char *condition_why(const json_t *object, const char *type)
 {
         const json_t *c = condition_get(object, type);
-        const char *message = text_of(c, "message");
-        return message && *message ? message : text_of(c, "reason");
+        const char *message = object_text(c, "message");
+        return message && *message ? message : object_text(c, "reason");
 }
 
-static const char *metadata(const json_t *object, const char *field)
+static const char *object_metadata(const json_t *object, const char *field)
 {
-        const char *s = text_of(json_object_get(object, "metadata"), field);
+        const char *s = object_text(json_object_get(object, "metadata"), field);
         return s ? s : "";
 }
 
-const char *object_name(const json_t *object) { return metadata(object, "name"); }
+const char *object_name(const json_t *object) { return object_metadata(object, "name"); }
 
-const char *object_namespace(const json_t *object) { return metadata(object, "namespace"); }
+const char *object_namespace(const json_t *object) { return object_metadata(object, "namespace"); }
 
 bool node_ready(const json_t *node) { return condition_true(node, "Ready"); }
 
@@ -49,22 +52,28 @@ const char *node_internal_ip(const json_t *node)
         size_t i;
         json_array_foreach(addresses, i, a)
         {
-                const char *type = text_of(a, "type");
+                const char *type = object_text(a, "type");
                 if (type && streq(type, "InternalIP"))
-                        return text_of(a, "address");
+                        return object_text(a, "address");
         }
         return NULL;
 }
 
-bool pod_ready(const json_t *pod) { return !*metadata(pod, "deletionTimestamp") && condition_true(pod, "Ready"); }
-
-/* One that ended once or twice (a controller manager does when it loses its lease) is only late. */
-static bool failing(const json_t *container)
+bool pod_ready(const json_t *pod)
 {
-        const char *why = json_string_value(json_object_get(json_object_get(json_object_get(container, "state"), "waiting"), "reason"));
+        return !*object_metadata(pod, "deletionTimestamp") && condition_true(pod, "Ready");
+}
+
+/* A container that ended once or twice is only late (a controller manager ends when it loses its
+ * lease). */
+static bool container_failing(const json_t *container)
+{
+        const char *why = json_string_value(json_object_get(
+                json_object_get(json_object_get(container, "state"), "waiting"), "reason"));
         if (!why || streq(why, "ContainerCreating") || streq(why, "PodInitializing"))
                 return false;
-        return !streq(why, "CrashLoopBackOff") || json_integer_value(json_object_get(container, "restartCount")) > 2;
+        return !streq(why, "CrashLoopBackOff") ||
+               json_integer_value(json_object_get(container, "restartCount")) > 2;
 }
 
 const json_t *pod_failing(const json_t *pod)
@@ -75,33 +84,57 @@ const json_t *pod_failing(const json_t *pod)
         for (size_t l = 0; l < ARRAY_SIZE(lists); l++)
                 json_array_foreach(json_object_get(status_of(pod), lists[l]), i, c)
                 {
-                        if (failing(c))
+                        if (container_failing(c))
                                 return c;
                 }
         return NULL;
 }
 
-/* The controller has seen what is wanted now. */
-static bool observed(const json_t *object)
+/* The controller has observed the latest generation. */
+static bool generation_observed(const json_t *object)
 {
-        json_int_t wanted = json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
-        return status_of(object) && json_integer_value(json_object_get(status_of(object), "observedGeneration")) >= wanted && wanted > 0;
+        json_int_t wanted = json_integer_value(
+                json_object_get(json_object_get(object, "metadata"), "generation"));
+        return status_of(object) &&
+               json_integer_value(json_object_get(status_of(object), "observedGeneration")) >=
+                       wanted &&
+               wanted > 0;
 }
 
-static json_int_t number(const json_t *object, const char *field) { return json_integer_value(json_object_get(status_of(object), field)); }
+static json_int_t status_number(const json_t *object, const char *field)
+{
+        return json_integer_value(json_object_get(status_of(object), field));
+}
 
 bool deployment_available(const json_t *deployment)
 {
         const json_t *replicas = json_object_get(json_object_get(deployment, "spec"), "replicas");
         json_int_t wanted = replicas ? json_integer_value(replicas) : 1;
-        return observed(deployment) && number(deployment, "updatedReplicas") >= wanted && number(deployment, "availableReplicas") >= wanted &&
-               number(deployment, "replicas") <= number(deployment, "updatedReplicas");
+        return generation_observed(deployment) &&
+               status_number(deployment, "updatedReplicas") >= wanted &&
+               status_number(deployment, "availableReplicas") >= wanted &&
+               status_number(deployment, "replicas") <=
+                       status_number(deployment, "updatedReplicas");
 }
 
 bool daemonset_ready(const json_t *daemonset)
 {
-        json_int_t wanted = number(daemonset, "desiredNumberScheduled");
-        return observed(daemonset) && number(daemonset, "updatedNumberScheduled") >= wanted && number(daemonset, "numberAvailable") >= wanted;
+        json_int_t wanted = status_number(daemonset, "desiredNumberScheduled");
+        return generation_observed(daemonset) &&
+               status_number(daemonset, "updatedNumberScheduled") >= wanted &&
+               status_number(daemonset, "numberAvailable") >= wanted;
+}
+
+bool statefulset_ready(const json_t *set)
+{
+        const json_t *spec = json_object_get(set, "spec"),
+                     *replicas = json_object_get(spec, "replicas");
+        json_int_t wanted = replicas ? json_integer_value(replicas) : 1;
+        const char *strategy =
+                json_string_value(json_object_get(json_object_get(spec, "updateStrategy"), "type"));
+        bool updated = (strategy && streq(strategy, "OnDelete")) ||
+                       status_number(set, "updatedReplicas") >= wanted;
+        return generation_observed(set) && updated && status_number(set, "readyReplicas") >= wanted;
 }
 
 bool crd_established(const json_t *crd) { return condition_true(crd, "Established"); }
@@ -112,9 +145,9 @@ const char *workload_image(const json_t *workload, const char *container)
         size_t i;
         json_array_foreach(json_object_get(json_object_get(template, "spec"), "containers"), i, c)
         {
-                const char *name = text_of(c, "name");
+                const char *name = object_text(c, "name");
                 if (name && streq(name, container))
-                        return text_of(c, "image");
+                        return object_text(c, "image");
         }
         return NULL;
 }

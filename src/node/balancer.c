@@ -1,21 +1,18 @@
-/* Ways to the API: the balancer on every node's loopback, and the virtual address among control-plane nodes. */
+/* Access to the API: the balancer on every node's loopback, and the VIP of the control-plane nodes.
+ */
 #include "node/context.h"
 
 #define FIRST_PRIORITY 200
 
-static bool anonymous_access(const struct cluster *c)
-{
-        const struct pairs *f = &c->components.apiserver.flags;
-        for (size_t i = 0; i < f->n; i++)
-                if (streq(flag_name(f->v[i].key), "anonymous-auth") && streq(f->v[i].value, "false"))
-                        return false;
-        return true;
-}
+/* Where the balancer tells keepalived in plain text whether the local API server is ready. The port
+ * is below 1024: while the balancer is down, only root could answer in its place. */
+#define READY_HOST "127.0.0.3"
+#define READY_PORT 343L
 
-/* Whether the virtual address goes by what the balancer beside it knows of the API server. Without anonymous access that is not enough. */
+/* Whether keepalived asks the local balancer about the API server. */
 static bool balancer_knows(const struct context *x)
 {
-        return needs_met(x, ON_CONTROL_PLANE | WITH_VIP | WITH_BALANCER | WITH_PACKAGES) && anonymous_access(x->cluster);
+        return needs_met(x, ON_CONTROL_PLANE | WITH_VIP | WITH_BALANCER | WITH_PACKAGES);
 }
 
 json_t *api_values(const struct context *x)
@@ -26,7 +23,8 @@ json_t *api_values(const struct context *x)
         struct str annotation CLEANUP(str_release) = { 0 };
         json_t *v = json_object(), *servers = json_array();
         for (size_t i = 0; (n = cluster_next(c, ROLE_CONTROL_PLANE, &i));) {
-                const char *address = arena_printf(x->arena, "%s:%ld", ip_host(&n->ip[0], host), c->api.port);
+                const char *address =
+                        arena_printf(x->arena, "%s:%ld", ip_host(&n->ip[0], host), c->api.port);
                 json_t *o = json_object();
                 json_put(o, "name", n->name);
                 json_object_set_new(o, "address", json_string_nocheck(address));
@@ -35,40 +33,51 @@ json_t *api_values(const struct context *x)
         }
         json_object_set_new(v, "port", json_integer(c->api.port));
         json_object_set_new(v, "local_port", json_integer(c->api.local_port));
-        json_object_set_new(v, "anonymous", json_boolean(anonymous_access(c)));
+        json_put(v, "ca", API_CA);
+        json_put(v, "ready", arena_printf(x->arena, READY_HOST ":%ld", READY_PORT));
         json_object_set_new(v, "servers", servers);
         json_put(v, "annotation", str_text(&annotation));
         if (needs_met(x, ON_CONTROL_PLANE | WITH_BALANCER | WITH_PACKAGES))
-                json_put(v, "own", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
+                json_put(v, "own",
+                        arena_printf(
+                                x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
         json_object_set_new(v, "watched", json_boolean(balancer_knows(x)));
         return v;
 }
 
-/* The sum of the VIP's last two numbers (of IPv6: of its last two groups), folded into 1–255. */
+/* The sum of the VIP's last two numbers (IPv6: its last two groups), mapped to 1–255. */
 static long router_id(const struct cluster *c, const struct ip *vip)
 {
         const uint8_t *b = vip->b;
-        unsigned sum = vip->family == 4 ? (unsigned)b[2] + b[3] : ((unsigned)b[12] << 8 | b[13]) + ((unsigned)b[14] << 8 | b[15]);
+        unsigned sum = vip->family == 4
+                               ? (unsigned)b[2] + b[3]
+                               : ((unsigned)b[12] << 8 | b[13]) + ((unsigned)b[14] << 8 | b[15]);
         return c->api.virtual_router_id ? c->api.virtual_router_id : (long)((sum + 254) % 255 + 1);
 }
 
-/* The balancer has looked already, and asking it costs a tenth of what asking over TLS does, each second on each of them. With anonymous access off only a
- * certificate gets to see whether the API server is ready. In a pod it is the image's business which of curl and wget it has. */
+/* The balancer checks the API server anyway, and asking it each second takes a tenth of a check
+ * over TLS. Without it the API server itself is asked and its certificate verified, so that another
+ * program on its port does not get the VIP. Images of keepalived have curl or openssl. */
 static const char *check_command(const struct context *x, int family)
 {
+        const char *ip = family == 6 ? "::1" : "127.0.0.1",
+                   *host = family == 6 ? "[::1]" : "127.0.0.1";
+        long port = x->cluster->api.port;
         if (balancer_knows(x))
-                return arena_printf(x->arena, "/bin/bash -c 'grep -q yes </dev/tcp/127.0.0.3/%ld'", x->cluster->api.local_port);
-        const char *client = anonymous_access(x->cluster)
-                                     ? ""
-                                     : " --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt --key /etc/kubernetes/pki/apiserver-kubelet-client.key";
-        const char *url = arena_printf(x->arena, "https://%s:%ld/readyz", family == 6 ? "[::1]" : "127.0.0.1", x->cluster->api.port);
-        const char *curl = arena_printf(x->arena, "curl -sfk --max-time 4 -o /dev/null%s %s", client, url);
-        if (x->with & WITH_STATIC_BALANCERS && !*client)
-                return arena_printf(x->arena, "/bin/sh -c '%s || wget -q -T 4 --no-check-certificate -O /dev/null %s'", curl, url);
-        return arena_printf(x->arena, x->with & WITH_STATIC_BALANCERS ? "/bin/sh -c '%s'" : "/usr/bin/%s", curl);
+                return arena_printf(x->arena,
+                        "/bin/bash -c 'grep -q yes </dev/tcp/" READY_HOST "/%ld'", READY_PORT);
+        const char *curl = arena_printf(x->arena,
+                "curl -sf --cacert " API_CA " --max-time 4 -o /dev/null https://%s:%ld/readyz",
+                host, port);
+        if (!(x->with & WITH_STATIC_BALANCERS))
+                return arena_printf(x->arena, "/usr/bin/%s", curl);
+        return arena_printf(x->arena,
+                "/bin/sh -c '%s || (echo GET /readyz HTTP/1.0; echo) | openssl s_client -quiet -verify_return_error -verify_ip %s -CAfile " API_CA
+                " -connect %s:%ld 2>/dev/null | grep -q 200.OK'",
+                curl, ip, host, port);
 }
 
-/* Who else may hold the address; *place is this node's among them all, from 0. */
+/* The other nodes of the VIP; *place is this node's position among all, from 0. */
 static json_t *peer_values(const struct context *x, int family, long *place)
 {
         const struct node *n;
@@ -96,19 +105,24 @@ json_t *vip_values(const struct context *x)
         json_t *peers = peer_values(x, vip.family, &place);
         ip_format(&vip, text);
         struct str annotation CLEANUP(str_release) = { 0 };
-        str_addf(&annotation, "%s router %ld priority %ld peers", text, router_id(c, &vip), FIRST_PRIORITY - place);
+        str_addf(&annotation, "%s router %ld priority %ld peers", text, router_id(c, &vip),
+                FIRST_PRIORITY - place);
         for (size_t i = 0; i < json_array_size(peers); i++)
                 str_addf(&annotation, " %s", json_string_value(json_array_get(peers, i)));
         json_put(v, "annotation", str_text(&annotation));
         json_put(v, "address", arena_printf(x->arena, "%s/%d", text, vip.family == 4 ? 32 : 128));
         json_put(v, "interface", c->api.vip_interface ? c->api.vip_interface : x->facts->interface);
         json_put(v, "check", check_command(x, vip.family));
-        json_object_set_new(v, "fall", json_integer(balancer_knows(x) ? 2 : 3)); /* the balancer has waited already */
+        /* the balancer has its own `fall` */
+        json_object_set_new(v, "fall", json_integer(balancer_knows(x) ? 2 : 3));
         json_put(v, "source", ip_format(node_ip(x->node, vip.family), text));
-        json_put(v, "password", vip.family == 4 ? x->in->identity->vrrp_password : ""); /* VRRP 3, which IPv6 needs, has none */
+        /* VRRP 3, which IPv6 needs, has no password */
+        json_put(v, "password", vip.family == 4 ? x->in->identity->vrrp_password : "");
         json_object_set_new(v, "router_id", json_integer(router_id(c, &vip)));
-        json_object_set_new(v, "priority", json_integer(place < FIRST_PRIORITY - 1 ? FIRST_PRIORITY - place : 1));
-        json_object_set_new(v, "peers", json_array_size(peers) ? json_pack("{s:O}", "list", peers) : json_false());
+        json_object_set_new(v, "priority",
+                json_integer(place < FIRST_PRIORITY - 1 ? FIRST_PRIORITY - place : 1));
+        json_object_set_new(v, "peers",
+                json_array_size(peers) ? json_pack("{s:O}", "list", peers) : json_false());
         json_decref(peers);
         return v;
 }

@@ -1,8 +1,15 @@
 #include "node/context.h"
+#include "config/fabric.h"
 
-void json_put(json_t *object, const char *key, const char *text) { json_object_set_new(object, key, json_string_nocheck(text ? text : "")); }
+void json_put(json_t *object, const char *key, const char *text)
+{
+        json_object_set_new(object, key, json_string_nocheck(text ? text : ""));
+}
 
-void json_add(json_t *array, const char *text) { json_array_append_new(array, json_string_nocheck(text)); }
+void json_add(json_t *array, const char *text)
+{
+        json_array_append_new(array, json_string_nocheck(text));
+}
 
 json_t *json_pairs(const struct pairs *p)
 {
@@ -49,7 +56,10 @@ const char *cidrs_join(struct arena *a, const struct cidrs *c)
         return arena_strdup(a, str_text(&text));
 }
 
-const struct ip *node_ip(const struct node *n, int family) { return n->ip[1].family == family ? &n->ip[1] : &n->ip[0]; }
+const struct ip *node_ip(const struct node *n, int family)
+{
+        return n->ip[1].family == family ? &n->ip[1] : &n->ip[0];
+}
 
 bool any_ipv6(const struct cluster *c)
 {
@@ -59,34 +69,30 @@ bool any_ipv6(const struct cluster *c)
         return false;
 }
 
-/* ---- what the tables decide by ---- */
+/* ---- bits that tables select by ---- */
 
-static bool has_password(const char *url)
-{
-        const char *host = url ? strstr(url, "://") : NULL;
-        return host && memchr(host + 3, '@', strcspn(host + 3, "/"));
-}
-
-static unsigned role_bits(const struct context *x)
+static with_set role_bits(const struct context *x)
 {
         const struct cluster *c = x->cluster;
-        unsigned roles = x->node->pool->roles, with = 0;
+        unsigned roles = x->node->pool->roles;
+        with_set with = 0;
         with |= roles & ROLE_CONTROL_PLANE ? ON_CONTROL_PLANE : 0;
         with |= roles & ROLE_ETCD ? ON_ETCD : 0;
         with |= roles & (ROLE_CONTROL_PLANE | ROLE_WORKER) ? ON_KUBE : 0;
         for (size_t i = 0; i < c->pools.n; i++)
-                if ((c->pools.v[i].roles & (ROLE_CONTROL_PLANE | ROLE_ETCD)) == (ROLE_CONTROL_PLANE | ROLE_ETCD))
+                if ((c->pools.v[i].roles & (ROLE_CONTROL_PLANE | ROLE_ETCD)) ==
+                        (ROLE_CONTROL_PLANE | ROLE_ETCD))
                         with |= WITH_ETCD_BESIDE;
         return with;
 }
 
-static unsigned cluster_bits(const struct context *x)
+static with_set cluster_bits(const struct context *x)
 {
         const struct cluster *c = x->cluster;
         const struct identity *id = x->in->identity;
         const struct {
                 bool so;
-                unsigned bit;
+                with_set bit;
         } table[] = {
                 { c->runtime.managed && c->runtime.kind == RUNTIME_CONTAINERD, WITH_CONTAINERD },
                 { c->runtime.managed && c->runtime.kind == RUNTIME_CRIO, WITH_CRIO },
@@ -96,48 +102,63 @@ static unsigned cluster_bits(const struct context *x)
                 { c->etcd.run == ETCD_RUN_SERVICE, WITH_ETCD_SERVICE },
                 { c->etcd.run == ETCD_RUN_STATIC_POD, WITH_ETCD_POD },
                 { c->api.local_balancer, WITH_BALANCER },
-                { c->network.fabric.kind == FABRIC_FLANNEL, WITH_FLANNEL },
-                { c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE, WITH_KUBE_PROXY },
+                { fabric_has(c, FABRIC_FLANNELD), WITH_FLANNEL },
+                { fabric_has(c, FABRIC_BRIDGE), WITH_BRIDGE },
+                { c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE,
+                        WITH_KUBE_PROXY },
                 { c->api.vip, WITH_VIP },
                 { c->encryption.provider != ENCRYPTION_NONE, WITH_ENCRYPTION },
                 { c->audit.level != AUDIT_NONE || c->audit.policy, WITH_AUDIT },
-                { c->admission.pod_security != POD_SECURITY_PRIVILEGED || c->admission.config, WITH_ADMISSION },
+                { c->admission.pod_security != POD_SECURITY_PRIVILEGED ||
+                                c->admission.pod_warning != POD_SECURITY_PRIVILEGED ||
+                                c->admission.config,
+                        WITH_ADMISSION },
                 { c->auth.oidc.issuer && c->auth.oidc.ca_pem, WITH_OIDC_CA },
                 { c->proxy.http || c->proxy.https, WITH_HTTP_PROXY },
-                { has_password(c->proxy.http) || has_password(c->proxy.https), WITH_SECRET_PROXY },
+                { url_has_user(c->proxy.http) || url_has_user(c->proxy.https), WITH_SECRET_PROXY },
                 { c->os.ntp.n, WITH_NTP },
                 { c->etcd.snapshots.keep > 0, WITH_SNAPSHOTS },
                 { c->registry.ca_pem, WITH_REGISTRY_CA },
                 { c->registry.username && c->registry.password, WITH_REGISTRY_AUTH },
-                { id && !streq(id->ca[CA_CLUSTER].clients, id->ca[CA_CLUSTER].bundle), WITH_CA_CHAIN },
+                { id && !streq(id->ca[CA_CLUSTER].clients, id->ca[CA_CLUSTER].bundle),
+                        WITH_CA_CHAIN },
         };
-        unsigned with = 0;
+        with_set with = 0;
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 with |= table[i].so ? table[i].bit : 0;
         return with;
 }
 
-static unsigned machine_bits(const struct context *x)
+static with_set machine_bits(const struct context *x)
 {
-        unsigned with = x->os->packages ? WITH_PACKAGES : WITH_STATIC_BALANCERS;
+        with_set with = x->os->packages ? WITH_PACKAGES : WITH_STATIC_BALANCERS;
         with |= x->facts->family == OS_FLATCAR ? WITH_FLATCAR : 0;
         with |= disks_any(x->node->pool) ? WITH_DISKS : 0;
         return with;
 }
 
-int context_init(struct context *x, const struct spec_input *in, struct arena *a, bool immutable, struct error *err)
+int context_init(struct context *x, const struct spec_input *in, struct arena *a, bool immutable,
+        struct error *err)
 {
-        *x = (struct context){
-                .in = in, .cluster = in->cluster, .node = in->node, .facts = in->facts, .os = os_info(in->facts->family), .arena = a, .immutable = immutable
-        };
+        *x = (struct context){ .in = in,
+                .cluster = in->cluster,
+                .node = in->node,
+                .facts = in->facts,
+                .os = os_info(in->facts->family),
+                .arena = a,
+                .immutable = immutable };
         if (!catalogue_for(a, &x->cluster->kubernetes, &x->catalogue)) {
-                error_set(err, EINVAL, EXIT_CONFIG, "Kubernetes %s is not in the catalogue", x->cluster->kubernetes.text);
-                return error_hint(err, "it has %s", catalogue_minors());
+                error_set(err, EINVAL, EXIT_CONFIG, "Kubernetes %s is not in the catalogue",
+                        x->cluster->kubernetes.text);
+                return error_hint(err, "this slipway installs %s", catalogue_minors());
         }
         x->with = role_bits(x) | cluster_bits(x) | machine_bits(x);
         if (x->with & ON_KUBE && x->cluster->network.proxy_mode == PROXY_IPVS && !in->facts->ipvs) {
-                error_set(err, ENOTSUP, EXIT_PREFLIGHT, "node %s: network.proxyMode is ipvs, but its kernel has no IPVS", x->node->name);
-                return error_hint(err, "use nftables or iptables, or a kernel with ip_vs");
+                error_set(err, ENOTSUP, EXIT_PREFLIGHT,
+                        "node %s: network.proxyMode is ipvs, but the kernel has no IPVS",
+                        x->node->name);
+                return error_hint(err,
+                        "set network.proxyMode to nftables or iptables, or use a kernel with ip_vs");
         }
         host_values(x);
         if (!immutable)
@@ -145,7 +166,7 @@ int context_init(struct context *x, const struct spec_input *in, struct arena *a
         return 0;
 }
 
-/* A JSON text is const to its users, but it is ours alone here and goes away in a moment. */
+/* jansson's strings are const, but this one has no other user and is freed next. */
 static void wipe_text(json_t *object, const char *key)
 {
         json_t *v = json_object_get(object, key);

@@ -1,7 +1,8 @@
-/* The static pods of the control plane: kubeadm's flags and mounts, our options, and the user's flags over both. */
+/* The static pods of the control plane: kubeadm's flags and mounts, options of cluster.yaml, and
+ * the user's flags, which override both. */
 #include "node/context.h"
 
-#define YEAR        (INT64_C(365) * 86400) /* the default there too */
+#define YEAR        (INT64_C(365) * 86400) /* default of cluster-signing-duration */
 #define PKI         "/etc/kubernetes/pki/"
 #define MAX_FLAGS   96
 #define MAX_VOLUMES 16
@@ -24,7 +25,10 @@ static void flags_add(struct flags *f, const struct pair *table, size_t n)
                 flag_add(f, table[i].key, table[i].value);
 }
 
-static void flag_long(const struct context *x, struct flags *f, const char *name, long value) { flag_add(f, name, arena_printf(x->arena, "%ld", value)); }
+static void flag_long(const struct context *x, struct flags *f, const char *name, long value)
+{
+        flag_add(f, name, arena_printf(x->arena, "%ld", value));
+}
 
 static bool user_sets(const struct pairs *user, const char *name)
 {
@@ -34,9 +38,12 @@ static bool user_sets(const struct pairs *user, const char *name)
         return false;
 }
 
-static int compare_pairs(const void *a, const void *b) { return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key); }
+static int compare_pairs(const void *a, const void *b)
+{
+        return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+}
 
-/* As kubeadm does it: the user's flag replaces ours, and all are sorted by name. */
+/* As in kubeadm: the user's flag replaces ours, and all are sorted by name. */
 static json_t *flags_json(const struct context *x, const struct flags *f, const struct pairs *user)
 {
         struct pair *all = arena_array(x->arena, struct pair, f->n + user->n);
@@ -57,6 +64,12 @@ static json_t *flags_json(const struct context *x, const struct flags *f, const 
         for (size_t i = 0; i < n; i++)
                 json_add(list, arena_printf(x->arena, "--%s=%s", all[i].key, all[i].value));
         return list;
+}
+
+static void hardening_add(const struct context *x, struct flags *f)
+{
+        struct pairs hard = hardening_flags(x, false);
+        flags_add(f, hard.v, hard.n);
 }
 
 static void gate_flags(const struct context *x, struct flags *f)
@@ -81,14 +94,18 @@ struct volumes_list {
         struct pod_volume v[MAX_VOLUMES];
 };
 
-static void volume_add(struct volumes_list *l, const char *name, const char *path, const char *type, bool read_only)
+static void volume_add(struct volumes_list *l, const char *name, const char *path, const char *type,
+        bool read_only)
 {
         if (l->n == MAX_VOLUMES)
                 abort();
         l->v[l->n++] = (struct pod_volume){ name, path, type, read_only };
 }
 
-static int compare_volumes(const void *a, const void *b) { return strcmp(((const struct pod_volume *)a)->name, ((const struct pod_volume *)b)->name); }
+static int compare_volumes(const void *a, const void *b)
+{
+        return strcmp(((const struct pod_volume *)a)->name, ((const struct pod_volume *)b)->name);
+}
 
 static json_t *volumes_json(struct volumes_list *l)
 {
@@ -105,7 +122,8 @@ static json_t *volumes_json(struct volumes_list *l)
         return list;
 }
 
-/* The system's trusted certificates and everything they link to: /etc/ca-certificates is the volume etc-ca-certificates. */
+/* The system's trusted certificates and the directories they link to: /etc/ca-certificates is the
+ * volume etc-ca-certificates. */
 static void ca_volumes(const struct context *x, struct volumes_list *l)
 {
         volume_add(l, "ca-certs", "/etc/ssl/certs", "DirectoryOrCreate", true);
@@ -140,7 +158,8 @@ static const struct pair apiserver_flags[] = {
         { "requestheader-username-headers", "X-Remote-User" },
         { "service-account-key-file", PKI "sa.pub" },
         { "service-account-signing-key-file", PKI "sa.key" },
-        { "shutdown-watch-termination-grace-period", "5s" }, /* without it one that ends waits for its watches, which do not end, until it is killed */
+        /* without it a stopping API server waits for its watches until it is killed */
+        { "shutdown-watch-termination-grace-period", "5s" },
         { "tls-cert-file", PKI "apiserver.crt" },
         { "tls-private-key-file", PKI "apiserver.key" },
 };
@@ -153,7 +172,8 @@ static const char *etcd_servers(const struct context *x)
         if (x->with & ON_ETCD)
                 return x->node->ip[0].family == 6 ? "https://[::1]:2379" : "https://127.0.0.1:2379";
         for (size_t i = 0; (n = cluster_next(x->cluster, ROLE_ETCD, &i));)
-                str_addf(&s, "%shttps://%s:2379", s.len ? "," : "", ip_host(node_ip(n, x->node->ip[0].family), host));
+                str_addf(&s, "%shttps://%s:2379", s.len ? "," : "",
+                        ip_host(node_ip(n, x->node->ip[0].family), host));
         return arena_strdup(x->arena, str_text(&s));
 }
 
@@ -169,15 +189,18 @@ static void admission_flags(const struct context *x, struct flags *f)
         if (a->disable.n)
                 flag_add(f, "disable-admission-plugins", strings_join(x->arena, &a->disable, ","));
         if (x->with & WITH_ADMISSION)
-                flag_add(f, "admission-control-config-file", "/etc/kubernetes/admission/config.yaml");
+                flag_add(f, "admission-control-config-file",
+                        "/etc/kubernetes/admission/config.yaml");
 }
 
-/* Dex in the cluster has a certificate of our own authority, which no system knows. */
+/* Dex in the cluster has a certificate of the cluster CA, which the system does not trust. */
 static const char *oidc_ca(const struct context *x)
 {
         if (x->with & WITH_OIDC_CA)
                 return PKI "oidc-ca.crt";
-        return x->cluster->services.dex.host ? (x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt") : NULL;
+        return x->cluster->services.dex.host
+                       ? (x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt")
+                       : NULL;
 }
 
 static void oidc_flags(const struct context *x, struct flags *f)
@@ -191,15 +214,18 @@ static void oidc_flags(const struct context *x, struct flags *f)
                 { "oidc-groups-claim", o->groups_claim },
                 { "oidc-groups-prefix", o->groups_prefix },
                 { "oidc-ca-file", oidc_ca(x) },
-                { "oidc-signing-algs", o->signing_algs.n ? strings_join(x->arena, &o->signing_algs, ",") : NULL },
+                { "oidc-signing-algs",
+                        o->signing_algs.n ? strings_join(x->arena, &o->signing_algs, ",") : NULL },
         };
-        if (!o->issuer)
+        if (!o->issuer || authentication_file(x))
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 if (table[i].value && *table[i].value)
                         flag_add(f, table[i].key, table[i].value);
         for (size_t i = 0; i < o->required_claims.n; i++)
-                flag_add(f, "oidc-required-claim", arena_printf(x->arena, "%s=%s", o->required_claims.v[i].key, o->required_claims.v[i].value));
+                flag_add(f, "oidc-required-claim",
+                        arena_printf(x->arena, "%s=%s", o->required_claims.v[i].key,
+                                o->required_claims.v[i].value));
 }
 
 static void audit_flags(const struct context *x, struct flags *f)
@@ -220,13 +246,20 @@ static json_t *apiserver_volumes(const struct context *x)
         ca_volumes(x, &l);
         if (x->with & WITH_ADMISSION)
                 volume_add(&l, "admission", "/etc/kubernetes/admission", "DirectoryOrCreate", true);
+        if (authentication_file(x))
+                volume_add(&l, "authentication", "/etc/kubernetes/authentication",
+                        "DirectoryOrCreate", true);
         if (x->with & WITH_ENCRYPTION)
-                volume_add(&l, "encryption", "/etc/kubernetes/encryption", "DirectoryOrCreate", true);
+                volume_add(
+                        &l, "encryption", "/etc/kubernetes/encryption", "DirectoryOrCreate", true);
         if (x->with & WITH_AUDIT) {
                 const char *slash = strrchr(x->cluster->audit.path, '/');
                 volume_add(&l, "audit", "/etc/kubernetes/audit", "DirectoryOrCreate", true);
                 volume_add(&l, "audit-log",
-                        slash > x->cluster->audit.path ? arena_strndup(x->arena, x->cluster->audit.path, (size_t)(slash - x->cluster->audit.path)) : "/",
+                        slash > x->cluster->audit.path
+                                ? arena_strndup(x->arena, x->cluster->audit.path,
+                                          (size_t)(slash - x->cluster->audit.path))
+                                : "/",
                         "DirectoryOrCreate", false);
         }
         return volumes_json(&l);
@@ -246,29 +279,39 @@ json_t *control_apiserver(const struct context *x)
                 flag_add(&f, "authorization-mode", "Node,RBAC");
         flag_add(&f, "etcd-servers", etcd_servers(x));
         flag_long(x, &f, "secure-port", c->api.port);
+        if (c->certificates.verify_kubelets)
+                flag_add(&f, "kubelet-certificate-authority", PKI "ca.crt");
         if (x->in->identity->sa_other)
                 flag_add(&f, "service-account-key-file", PKI "sa-other.pub");
-        flag_add(&f, "service-account-issuer", arena_printf(x->arena, "https://kubernetes.default.svc.%s", c->network.domain));
+        flag_add(&f, "service-account-issuer",
+                arena_printf(x->arena, "https://kubernetes.default.svc.%s", c->network.domain));
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
-        if (c->api.vip || c->api.load_balancer) /* who is about to stop says so, and answers until the address and the balancers have left it */
+        /* a stopping API server answers until VIP and load balancers have moved away */
+        if (c->api.vip || c->api.load_balancer)
                 flag_add(&f, "shutdown-delay-duration", "5s");
         if (x->with & WITH_ENCRYPTION)
-                flag_add(&f, "encryption-provider-config", "/etc/kubernetes/encryption/config.yaml");
+                flag_add(
+                        &f, "encryption-provider-config", "/etc/kubernetes/encryption/config.yaml");
+        if (authentication_file(x))
+                flag_add(&f, "authentication-config", "/etc/kubernetes/authentication/config.yaml");
         admission_flags(x, &f);
         oidc_flags(x, &f);
         audit_flags(x, &f);
+        hardening_add(x, &f);
         gate_flags(x, &f);
         json_object_set_new(v, "flags", flags_json(x, &f, user));
         json_object_set_new(v, "volumes", apiserver_volumes(x));
         json_put(v, "probe", address);
-        json_put(v, "endpoint", arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
+        json_put(v, "endpoint",
+                arena_printf(x->arena, "%s:%ld", ip_host(&x->node->ip[0], host), c->api.port));
         return v;
 }
 
 /* ---- kube-controller-manager ---- */
 
-/* No requestheader-client-ca-file: then it asks the API for it as its first question, and that one waits in the balancer until the API answers. Asking for
- * its lease first it would give up after five seconds, and come back up to four and a half later. */
+/* Without requestheader-client-ca-file its first request is for that CA, and the balancer delays it
+ * until the API is ready. Otherwise the first request is for its lease: that fails after five
+ * seconds, and the container restarts up to four and a half seconds later. */
 static const struct pair controller_manager_flags[] = {
         { "allocate-node-cidrs", "true" },
         { "authentication-kubeconfig", "/etc/kubernetes/controller-manager.conf" },
@@ -277,7 +320,8 @@ static const struct pair controller_manager_flags[] = {
         { "client-ca-file", PKI "ca.crt" },
         { "cluster-signing-key-file", PKI "ca.key" },
         { "controllers", "*,bootstrapsigner,tokencleaner" },
-        { "kube-api-burst", "200" }, /* 30 and 20 by default: it would take five seconds to start its forty controllers, each with its own token */
+        /* with the defaults (30 and 20) starting its forty controllers takes five seconds */
+        { "kube-api-burst", "200" },
         { "kube-api-qps", "100" },
         { "kubeconfig", "/etc/kubernetes/controller-manager.conf" },
         { "leader-elect", "true" },
@@ -285,7 +329,7 @@ static const struct pair controller_manager_flags[] = {
         { "use-service-account-credentials", "true" },
 };
 
-/* Where a component listens for its probes; one that listens everywhere is asked at the pod's address. */
+/* The address for probes; "" (the address of the pod) for a component that listens on all. */
 static const char *probe_address(const struct pairs *user)
 {
         const char *address = "127.0.0.1";
@@ -317,17 +361,21 @@ json_t *control_controller_manager(const struct context *x)
         struct volumes_list l = { 0 };
         json_t *v = json_object();
         flags_add(&f, controller_manager_flags, ARRAY_SIZE(controller_manager_flags));
-        flag_add(&f, "cluster-signing-cert-file", two_authorities(x) ? PKI "ca-signing.crt" : PKI "ca.crt");
-        if (c->certificates.lifetime != YEAR) /* what the kubelets have signed lives no longer than what we sign */
-                flag_add(&f, "cluster-signing-duration", arena_printf(x->arena, "%llds", (long long)c->certificates.lifetime));
+        flag_add(&f, "cluster-signing-cert-file",
+                two_authorities(x) ? PKI "ca-signing.crt" : PKI "ca.crt");
+        if (c->certificates.lifetime != YEAR) /* for kubelets the same lifetime as for others */
+                flag_add(&f, "cluster-signing-duration",
+                        arena_printf(x->arena, "%llds", (long long)c->certificates.lifetime));
         flag_add(&f, "root-ca-file", x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt");
         flag_add(&f, "cluster-cidr", cidrs_join(x->arena, &c->network.pods));
         flag_add(&f, "cluster-name", c->name);
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
         node_range_flags(x, &f);
+        hardening_add(x, &f);
         gate_flags(x, &f);
         ca_volumes(x, &l);
-        volume_add(&l, "kubeconfig", "/etc/kubernetes/controller-manager.conf", "FileOrCreate", true);
+        volume_add(
+                &l, "kubeconfig", "/etc/kubernetes/controller-manager.conf", "FileOrCreate", true);
         json_object_set_new(v, "flags", flags_json(x, &f, user));
         json_object_set_new(v, "volumes", volumes_json(&l));
         json_put(v, "probe", probe_address(user));
@@ -351,6 +399,7 @@ json_t *control_scheduler(const struct context *x)
         struct volumes_list l = { 0 };
         json_t *v = json_object();
         flags_add(&f, scheduler_flags, ARRAY_SIZE(scheduler_flags));
+        hardening_add(x, &f);
         gate_flags(x, &f);
         volume_add(&l, "kubeconfig", "/etc/kubernetes/scheduler.conf", "FileOrCreate", true);
         json_object_set_new(v, "flags", flags_json(x, &f, user));

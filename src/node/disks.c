@@ -1,4 +1,4 @@
-/* Disks: a service that formats a blank device, a mount unit behind it, and nothing that could touch any other device. */
+/* Disks: a service that formats a device if it is blank, and a mount unit after it. */
 #include "node/context.h"
 #include "node/template.h"
 
@@ -12,7 +12,9 @@ void unit_escape(struct str *s, const char *path)
                 if (*path && s->len > start)
                         str_addc(s, '-');
                 for (; *path && *path != '/'; path++) {
-                        bool plain = (*path >= 'a' && *path <= 'z') || (*path >= 'A' && *path <= 'Z') || (*path >= '0' && *path <= '9') || *path == ':' ||
+                        bool plain = (*path >= 'a' && *path <= 'z') ||
+                                     (*path >= 'A' && *path <= 'Z') ||
+                                     (*path >= '0' && *path <= '9') || *path == ':' ||
                                      *path == '_' || *path == '.';
                         if (plain && !(*path == '.' && s->len == start))
                                 str_addc(s, *path);
@@ -24,7 +26,8 @@ void unit_escape(struct str *s, const char *path)
                 str_addc(s, '-');
 }
 
-static const char *unit_name(struct arena *a, const char *prefix, const char *path, const char *suffix)
+static const char *unit_name(
+        struct arena *a, const char *prefix, const char *path, const char *suffix)
 {
         struct str s CLEANUP(str_release) = { 0 };
         str_add(&s, prefix);
@@ -33,7 +36,7 @@ static const char *unit_name(struct arena *a, const char *prefix, const char *pa
         return arena_strdup(a, str_text(&s));
 }
 
-/* The n-th disk that a provider adds behind the first. */
+/* Device of the n-th disk that a provider adds after the first. */
 static const char *provider_device(const struct context *x, size_t n)
 {
         if (x->cluster->provider.kind == PROVIDER_AWS)
@@ -41,16 +44,19 @@ static const char *provider_device(const struct context *x, size_t n)
         return arena_printf(x->arena, "/dev/vd%c", (char)('b' + n));
 }
 
-static void unit_file_add(const struct context *x, struct nodespec *s, const char *name, const char *template, const json_t *values)
+static void unit_file_add(const struct context *x, struct nodespec *s, const char *name,
+        const char *template, const json_t *values)
 {
         struct str text CLEANUP(str_release) = { 0 };
         template_render(template, values, &text);
-        file_add(x, s, CLASS_IMMUTABLE, arena_printf(&s->arena, "/etc/systemd/system/%s", name), 0644, str_text(&text), text.len);
+        file_add(x, s, CLASS_IMMUTABLE, arena_printf(&s->arena, "/etc/systemd/system/%s", name),
+                0644, str_text(&text), text.len);
 }
 
 static void disk_add(const struct context *x, struct nodespec *s, const struct disk *d)
 {
-        const char *mount = unit_name(&s->arena, "", d->mount, ".mount"), *format = unit_name(&s->arena, "slipway-format-", d->mount, ".service");
+        const char *mount = unit_name(&s->arena, "", d->mount, ".mount"),
+                   *format = unit_name(&s->arena, "slipway-format-", d->mount, ".service");
         json_t *v = json_object();
         json_put(v, "device", d->device);
         json_put(v, "device_unit", unit_name(x->arena, "", d->device, ".device"));

@@ -1,8 +1,9 @@
-/* etcd as a systemd service with a configuration file. With a file it looks at no flag at all, so those of cluster.yaml become keys of it. */
+/* etcd as a systemd service with a configuration file. With a file it ignores all flags, so those
+ * of cluster.yaml become fields. */
 #include "node/context.h"
 #include "node/template.h"
 
-/* Keys that are not text. */
+/* Fields that are not text. */
 static const struct flag_field fields[] = {
         { "auth-token-ttl", NULL, FIELD_NUMBER },
         { "backend-batch-interval", NULL, FIELD_NANOSECONDS },
@@ -10,7 +11,8 @@ static const struct flag_field fields[] = {
         { "bcrypt-cost", NULL, FIELD_NUMBER },
         { "bootstrap-defrag-threshold-megabytes", NULL, FIELD_NUMBER },
         { "cipher-suites", NULL, FIELD_LIST },
-        { "client-cert-allowed-hostname", "client-transport-security.allowed-hostname", FIELD_LIST },
+        { "client-cert-allowed-hostname", "client-transport-security.allowed-hostname",
+                FIELD_LIST },
         { "compact-hash-check-time", NULL, FIELD_NANOSECONDS },
         { "compaction-batch-limit", NULL, FIELD_NUMBER },
         { "compaction-sleep-interval", NULL, FIELD_NANOSECONDS },
@@ -44,13 +46,14 @@ static const struct flag_field fields[] = {
         { "watch-progress-notify-interval", NULL, FIELD_NANOSECONDS },
 };
 
-static const char *members(const struct context *x)
+static const char *etcd_initial_members(const struct context *x)
 {
         const struct node *n;
         struct str s CLEANUP(str_release) = { 0 };
         char host[IP_TEXT + 2];
         for (size_t i = 0; (n = cluster_next(x->cluster, ROLE_ETCD, &i));)
-                str_addf(&s, "%s%s=https://%s:2380", s.len ? "," : "", n->name, ip_host(&n->ip[0], host));
+                str_addf(&s, "%s%s=https://%s:2380", s.len ? "," : "", n->name,
+                        ip_host(&n->ip[0], host));
         return arena_strdup(x->arena, str_text(&s));
 }
 
@@ -62,22 +65,30 @@ json_t *etcd_values(const struct context *x)
         char host[IP_TEXT + 2];
         json_t *v = json_object();
         ip_host(ip, host);
-        json_put(v, "listen_client", arena_printf(x->arena, "https://%s:2379,https://%s:2379", loopback, host));
+        json_put(v, "listen_client",
+                arena_printf(x->arena, "https://%s:2379,https://%s:2379", loopback, host));
         json_put(v, "advertise_client", arena_printf(x->arena, "https://%s:2379", host));
         json_put(v, "peer", arena_printf(x->arena, "https://%s:2380", host));
         json_put(v, "metrics", arena_printf(x->arena, "http://%s:2381", loopback));
-        /* etcd looks at these two at its birth alone: they stay as they were then, so that members who come and go restart nobody */
-        json_put(v, "cluster", x->facts->etcd_initial ? x->facts->etcd_initial : members(x));
+        /* etcd reads these two only when the member is created: they stay unchanged, so that other
+         * members joining or leaving restart nothing */
+        json_put(v, "cluster",
+                x->facts->etcd_initial ? x->facts->etcd_initial : etcd_initial_members(x));
         json_put(v, "state", x->facts->etcd_state ? x->facts->etcd_state : "new");
         json_put(v, "token", arena_printf(x->arena, "%s-%s", c->name, x->in->identity->prefix));
+        json_put(v, "pki", etcd_own_user(x) ? ETCD_PKI : "/etc/kubernetes/pki/etcd");
+        json_object_set_new(v, "tls", hardening_flags(x, true).n ? json_true() : json_false());
+        json_object_set_new(v, "ciphers", hardening_ciphers(x, true));
         const struct etcd_snapshots *snap = &c->etcd.snapshots;
         json_put(v, "own", arena_printf(x->arena, "https://%s:2379", loopback));
         json_put(v, "cluster_name", c->name);
         json_put(v, "copy_to", snap->copy_to);
         json_object_set_new(v, "keep", json_integer(snap->keep));
         json_object_set_new(v, "every", json_integer(snap->every));
-        json_object_set_new(v, "first", json_integer(snap->every < 600 ? snap->every : 600)); /* a new cluster has something to lose soon */
-        json_object_set_new(v, "spread", json_integer(snap->every / 20 < 300 ? snap->every / 20 : 300));
+        json_object_set_new(v, "first",
+                json_integer(snap->every < 600 ? snap->every : 600)); /* soon in a new cluster */
+        json_object_set_new(
+                v, "spread", json_integer(snap->every / 20 < 300 ? snap->every / 20 : 300));
         json_object_set_new(v, "quota", json_integer(c->etcd.quota));
         json_object_set_new(v, "heartbeat", json_integer(c->etcd.heartbeat));
         json_object_set_new(v, "election", json_integer(c->etcd.election));
@@ -96,14 +107,15 @@ void etcd_config(const struct context *x, struct str *out)
         json_t *config = json_from_yaml(str_text(&text));
         for (size_t i = 0; i < user->n; i++) {
                 const char *name = flag_name(user->v[i].key);
-                const struct flag_field *f = flag_field_find(fields, ARRAY_SIZE(fields), name), as_text = { name, NULL, FIELD_TEXT };
+                const struct flag_field *f = flag_field_find(fields, ARRAY_SIZE(fields), name),
+                                        as_text = { name, NULL, FIELD_TEXT };
                 flag_field_set(config, f ? f : &as_text, user->v[i].value);
         }
         yaml_from_json(config, out);
         json_decref(config);
 }
 
-/* As a file of curl's settings, which nobody sees in its arguments. */
+/* As a configuration file of curl: its arguments would be visible to other users. */
 void etcd_copy_key_add(const struct context *x, struct nodespec *s)
 {
         const char *key = x->cluster->etcd.snapshots.copy_key;

@@ -1,15 +1,36 @@
-/* etcd as kubeadm runs it: a static pod with flags. Kept so in clusters that were made that way. */
+/* etcd as a static pod with flags, as kubeadm runs it: for adopted clusters. */
 #include "node/context.h"
 
 #define PKI "/etc/kubernetes/pki/etcd/"
 
-/* In the order of their names, as kubeadm writes them; the user's come over them, and new ones last. */
+/* Flags that kubeadm does not set, only where cluster.yaml has the option: an adopted pod keeps
+ * etcd's defaults. */
+static struct pairs etcd_pod_said(const struct context *x)
+{
+        const struct etcd_options *e = &x->cluster->etcd;
+        const struct {
+                const char *option, *flag;
+                int64_t value;
+        } table[] = { { "quota", "quota-backend-bytes", e->quota },
+                { "heartbeat", "heartbeat-interval", e->heartbeat },
+                { "election", "election-timeout", e->election } };
+        struct pairs out = { 0, arena_array(x->arena, struct pair, ARRAY_SIZE(table)) };
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if (tree_get(e->src, table[i].option))
+                        out.v[out.n++] = (struct pair){ table[i].flag,
+                                arena_printf(x->arena, "%" PRId64, table[i].value) };
+        return out;
+}
+
+/* Sorted by name, as kubeadm writes them; the user's flags override them, and other ones follow. */
 json_t *etcd_pod_values(const struct context *x)
 {
         const struct cluster *c = x->cluster;
         json_t *etcd = etcd_values(x), *v = json_object(), *list = json_array();
-        const char *initial = json_string_value(json_object_get(etcd, "cluster")), *state = json_string_value(json_object_get(etcd, "state"));
-        const char *client = json_string_value(json_object_get(etcd, "advertise_client")), *peer = json_string_value(json_object_get(etcd, "peer"));
+        const char *initial = json_string_value(json_object_get(etcd, "cluster")),
+                   *state = json_string_value(json_object_get(etcd, "state"));
+        const char *client = json_string_value(json_object_get(etcd, "advertise_client")),
+                   *peer = json_string_value(json_object_get(etcd, "peer"));
         struct pair table[] = {
                 { "advertise-client-urls", client },
                 { "cert-file", PKI "server.crt" },
@@ -32,9 +53,14 @@ json_t *etcd_pod_values(const struct context *x)
                 { "trusted-ca-file", PKI "ca.crt" },
                 { "watch-progress-notify-interval", "5s" },
         };
-        struct pairs ours = { ARRAY_SIZE(table), table }, all = pairs_over(x->arena, &ours, &c->components.etcd.flags);
+        struct pairs ours = { ARRAY_SIZE(table), table }, hard = hardening_flags(x, true),
+                     said = etcd_pod_said(x);
+        struct pairs with = pairs_over(x->arena, &ours, &said),
+                     all = pairs_over(x->arena, &with, &hard);
+        all = pairs_over(x->arena, &all, &c->components.etcd.flags);
         for (size_t i = 0; i < all.n; i++)
-                json_add(list, arena_printf(x->arena, "--%s=%s", flag_name(all.v[i].key), all.v[i].value));
+                json_add(list,
+                        arena_printf(x->arena, "--%s=%s", flag_name(all.v[i].key), all.v[i].value));
         json_object_set_new(v, "flags", list);
         json_put(v, "client", client);
         json_put(v, "image", c->etcd.image ? c->etcd.image : x->catalogue.images[IMG_ETCD].name);

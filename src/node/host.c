@@ -1,4 +1,4 @@
-/* Values that belong to the host for good: no address, no version, no peer. */
+/* Values that never change on a host: no address, no version, no peer. */
 #include "node/context.h"
 
 static json_t *runtime_values(const struct context *x)
@@ -8,8 +8,13 @@ static json_t *runtime_values(const struct context *x)
         const char *oci = r->oci == OCI_CRUN ? "crun" : "runc";
         json_t *v = json_object();
         json_put(v, "unit", crio ? "crio.service" : "containerd.service");
-        json_put(v, "dir", r->data_dir ? r->data_dir : crio ? "/var/lib/containers/storage" : "/var/lib/containerd");
-        json_put(v, "socket", crio ? "unix:///var/run/crio/crio.sock" : "unix:///var/run/containerd/containerd.sock");
+        json_put(v, "dir",
+                r->data_dir ? r->data_dir
+                : crio      ? "/var/lib/containers/storage"
+                            : "/var/lib/containerd");
+        json_put(v, "socket",
+                crio ? "unix:///var/run/crio/crio.sock"
+                     : "unix:///var/run/containerd/containerd.sock");
         json_put(v, "oci", oci);
         json_put(v, "oci_path", arena_printf(x->arena, "%s/%s", x->os->bin_dir, oci));
         json_put(v, "oci_root", arena_printf(x->arena, "/run/%s", oci));
@@ -17,12 +22,13 @@ static json_t *runtime_values(const struct context *x)
         return v;
 }
 
-/* A URL as files without quotes can hold it: what no URL has is percent-encoded. */
+/* A URL for files without quoting: other characters are percent-encoded. */
 static const char *clean_url(struct arena *a, const char *url)
 {
         struct str s CLEANUP(str_wipe_release) = { 0 };
         for (; url && *url; url++) {
-                if ((unsigned char)*url > 0x20 && (unsigned char)*url < 0x7f && !strchr("\"'\\<>^`{|}$;", *url))
+                if ((unsigned char)*url > 0x20 && (unsigned char)*url < 0x7f &&
+                        !strchr("\"'\\<>^`{|}$;", *url))
                         str_addc(&s, *url);
                 else
                         str_addf(&s, "%%%02X", (unsigned char)*url);
@@ -57,9 +63,13 @@ static void sysctl_values(struct context *x)
         static const struct pair v6[] = { { "net.ipv6.conf.all.forwarding", "1" } };
         struct pairs all = { 0 };
         if (x->with & ON_KUBE) {
-                struct pairs first = { ARRAY_SIZE(base), (struct pair *)base }, second = { any_ipv6(x->cluster) ? ARRAY_SIZE(v6) : 0, (struct pair *)v6 };
+                struct pairs first = { ARRAY_SIZE(base), (struct pair *)base },
+                             second = { any_ipv6(x->cluster) ? ARRAY_SIZE(v6) : 0,
+                                     (struct pair *)v6 };
                 all = pairs_over(x->arena, &first, &second);
         }
+        struct pairs hard = hardening_sysctls(x);
+        all = pairs_over(x->arena, &all, &hard);
         all = pairs_over(x->arena, &all, &x->cluster->os.sysctls);
         x->with |= all.n ? WITH_SYSCTLS : 0;
         json_object_set_new(x->host, "sysctls", json_pairs(&all));
@@ -68,11 +78,14 @@ static void sysctl_values(struct context *x)
 static void module_values(struct context *x)
 {
         static const char *const kube[] = { "overlay", "br_netfilter" };
-        static const char *const ipvs[] = { "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack" };
+        static const char *const ipvs[] = { "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh",
+                "nf_conntrack" };
         json_t *list = json_array();
         for (size_t i = 0; x->with & ON_KUBE && i < ARRAY_SIZE(kube); i++)
                 json_add(list, kube[i]);
-        for (size_t i = 0; x->with & ON_KUBE && x->cluster->network.proxy_mode == PROXY_IPVS && i < ARRAY_SIZE(ipvs); i++)
+        for (size_t i = 0; x->with & ON_KUBE && x->cluster->network.proxy_mode == PROXY_IPVS &&
+                           i < ARRAY_SIZE(ipvs);
+                i++)
                 json_add(list, ipvs[i]);
         for (size_t i = 0; i < x->cluster->os.modules.n; i++)
                 json_add(list, x->cluster->os.modules.v[i]);
@@ -98,11 +111,15 @@ void host_values(struct context *x)
         json_put(v, "bin", x->os->bin_dir);
         json_put(v, "kubelet_env", x->os->kubelet_env);
         json_put(v, "etcd_dir", x->cluster->etcd.data_dir);
+        json_object_set_new(v, "etcd_user", json_boolean(etcd_own_user(x)));
         json_object_set_new(v, "nice", json_boolean(x->facts->sys_nice));
         json_object_set_new(v, "oom", json_boolean(x->facts->sys_resource));
         json_object_set_new(v, "selinux", json_boolean(x->os->selinux));
         json_object_set_new(v, "runtime", runtime_values(x));
         json_object_set_new(v, "proxy", proxy_values(x));
+        /* The environment of pods is readable in the API, so it gets no proxy with a password. */
+        json_object_set_new(
+                v, "pod_proxy", x->with & WITH_SECRET_PROXY ? json_object() : proxy_values(x));
         json_object_set_new(v, "updates", update_values(x));
         json_t *ntp = json_array();
         for (size_t i = 0; i < x->cluster->os.ntp.n; i++)

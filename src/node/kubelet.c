@@ -1,11 +1,12 @@
-/* The kubelet: its configuration, its flags, and which labels and taints a node may give itself. */
+/* The kubelet: its configuration, flags, labels and taints. */
 #include "node/context.h"
 #include "node/template.h"
 #include "base/quote.h"
 
 /* ---- labels ---- */
 
-/* NodeRestriction lets a kubelet set these of Kubernetes' own prefixes and no others; the rest is set through the API. */
+/* NodeRestriction allows a kubelet only these labels of Kubernetes' own prefixes; others are set
+ * through the API. */
 static bool kubelet_may_set(const char *label)
 {
         static const char *const allowed[] = {
@@ -31,15 +32,17 @@ static bool kubelet_may_set(const char *label)
         for (size_t i = 0; i < ARRAY_SIZE(allowed); i++)
                 if (streq(allowed[i], label))
                         return true;
-        return has_suffix(domain, ".kubelet.kubernetes.io") || has_suffix(domain, ".node.kubernetes.io");
+        return has_suffix(domain, ".kubelet.kubernetes.io") ||
+               has_suffix(domain, ".node.kubernetes.io");
 }
 
 static const char *node_labels(const struct context *x)
 {
         static const struct pairs none = { 0 };
-        struct pairs all = pairs_over(x->arena, &x->node->pool->labels, x->node->host ? &x->node->host->labels : &none);
+        struct pairs all = pairs_over(
+                x->arena, &x->node->pool->labels, x->node->host ? &x->node->host->labels : &none);
         struct str s CLEANUP(str_release) = { 0 };
-        /* A node of ours has it from the moment it registers: so the pods for joined machines never come near it. */
+        /* Set at registration, so that pods for joined machines never start on this node. */
         str_addf(&s, POOL_LABEL "=%s", x->node->pool->name);
         for (size_t i = 0; i < all.n; i++)
                 if (kubelet_may_set(all.v[i].key))
@@ -60,7 +63,8 @@ static void taint_add(json_t *list, const struct taint *t)
 
 static json_t *taint_values(const struct context *x)
 {
-        static const struct taint control_plane = { "node-role.kubernetes.io/control-plane", "", "NoSchedule" };
+        static const struct taint control_plane = { "node-role.kubernetes.io/control-plane", "",
+                "NoSchedule" };
         const struct pool *p = x->node->pool;
         json_t *list = json_array();
         if (p->roles & ROLE_CONTROL_PLANE && !(p->roles & ROLE_WORKER))
@@ -69,7 +73,8 @@ static json_t *taint_values(const struct context *x)
                 taint_add(list, &p->taints.v[i]);
         for (size_t i = 0; x->node->host && i < x->node->host->taints.n; i++)
                 taint_add(list, &x->node->host->taints.v[i]);
-        return json_array_size(list) ? json_pack("{s:o}", "list", list) : (json_decref(list), json_false());
+        return json_array_size(list) ? json_pack("{s:o}", "list", list)
+                                     : (json_decref(list), json_false());
 }
 
 /* ---- flags ---- */
@@ -80,21 +85,23 @@ static void arg_add(const struct context *x, struct str *s, const char *name, co
         quote_word(s, arena_printf(x->arena, "--%s=%s", name, value));
 }
 
-static const char *node_ips(const struct context *x)
+static const char *kubelet_node_ips(const struct context *x)
 {
         char a[IP_TEXT], b[IP_TEXT];
         const struct ip *ip = x->node->ip;
         bool dual = ip[1].family && x->cluster->network.pods.n > 1;
-        return arena_printf(x->arena, dual ? "%s,%s" : "%s", ip_format(&ip[0], a), dual ? ip_format(&ip[1], b) : "");
+        return arena_printf(x->arena, dual ? "%s,%s" : "%s", ip_format(&ip[0], a),
+                dual ? ip_format(&ip[1], b) : "");
 }
 
 static const char *kubelet_args(const struct context *x)
 {
-        const struct pairs user = pairs_over(x->arena, &x->cluster->components.kubelet.flags, &x->node->pool->kubelet.flags);
+        const struct pairs user = pairs_over(
+                x->arena, &x->cluster->components.kubelet.flags, &x->node->pool->kubelet.flags);
         const char *labels = node_labels(x);
         struct str s CLEANUP(str_release) = { 0 };
         arg_add(x, &s, "hostname-override", x->node->name);
-        arg_add(x, &s, "node-ip", node_ips(x));
+        arg_add(x, &s, "node-ip", kubelet_node_ips(x));
         arg_add(x, &s, "node-labels", labels);
         for (size_t i = 0; i < user.n; i++)
                 arg_add(x, &s, flag_name(user.v[i].key), user.v[i].value);
@@ -103,39 +110,51 @@ static const char *kubelet_args(const struct context *x)
 
 /* ---- configuration ---- */
 
-static json_t *pairs_section(const struct context *x, const struct pairs *cluster, const struct pairs *pool)
+static json_t *pairs_section(
+        const struct context *x, const struct pairs *cluster, const struct pairs *pool)
 {
         struct pairs all = pairs_over(x->arena, cluster, pool);
         return all.n ? json_pack("{s:o}", "pairs", json_pairs(&all)) : json_false();
 }
 
-/* A machine on this computer has no disk of its own. The kubelet's shares of it (pods go at 15 % free, images at 85 % used) are the computer's, not its. */
-static struct pairs eviction(const struct context *x, bool shared)
+/* Machines on this computer share its disk, so the kubelet's default percentages (pods are evicted
+ * at 15 % free, images removed at 85 % used) would be of the computer's disk: use amounts instead.
+ */
+static struct pairs kubelet_eviction(const struct context *x, bool shared)
 {
-        static struct pair amounts[] = { { "imagefs.available", "1Gi" }, { "memory.available", "100Mi" }, { "nodefs.available", "1Gi" } };
+        static struct pair amounts[] = { { "imagefs.available", "1Gi" },
+                { "memory.available", "100Mi" }, { "nodefs.available", "1Gi" } };
         const struct pairs *said = &x->cluster->components.kubelet.eviction_hard;
         return shared && !said->n ? (struct pairs){ ARRAY_SIZE(amounts), amounts } : *said;
 }
 
 json_t *kubelet_values(const struct context *x)
 {
-        const struct kubelet_options *c = &x->cluster->components.kubelet, *p = &x->node->pool->kubelet;
+        const struct kubelet_options *c = &x->cluster->components.kubelet,
+                                     *p = &x->node->pool->kubelet;
         bool shared = x->cluster->provider.kind == PROVIDER_LOCAL;
-        struct pairs evict = eviction(x, shared);
+        struct pairs evict = kubelet_eviction(x, shared);
         json_t *v = json_object();
         json_object_set_new(v, "shared_disk", json_boolean(shared));
         json_object_set_new(v, "eviction_hard", pairs_section(x, &evict, &p->eviction_hard));
-        json_object_set_new(v, "kube_reserved", pairs_section(x, &c->kube_reserved, &p->kube_reserved));
-        json_object_set_new(v, "system_reserved", pairs_section(x, &c->system_reserved, &p->system_reserved));
-        json_object_set_new(v, "max_pods", json_integer(p->max_pods > 0 ? p->max_pods : c->max_pods > 0 ? c->max_pods : 0));
+        json_object_set_new(
+                v, "kube_reserved", pairs_section(x, &c->kube_reserved, &p->kube_reserved));
+        json_object_set_new(
+                v, "system_reserved", pairs_section(x, &c->system_reserved, &p->system_reserved));
+        json_object_set_new(v, "max_pods",
+                json_integer(p->max_pods > 0   ? p->max_pods
+                             : c->max_pods > 0 ? c->max_pods
+                                               : 0));
         json_object_set_new(v, "taints", taint_values(x));
+        json_object_set_new(v, "cis", hardening_kubelet(x));
         json_put(v, "args", kubelet_args(x));
         return v;
 }
 
 void kubelet_config(const struct context *x, struct str *out)
 {
-        const struct tree *over[] = { x->cluster->components.kubelet.config, x->node->pool->kubelet.config };
+        const struct tree *over[] = { x->cluster->components.kubelet.config,
+                x->node->pool->kubelet.config };
         struct str text CLEANUP(str_release) = { 0 };
         template_render("kubelet-config.yaml", x->values, &text);
         if (!over[0] && !over[1]) {

@@ -1,4 +1,5 @@
-/* kube-proxy as a systemd service with a configuration file. With a file it no longer looks at most flags, so those of cluster.yaml become fields. */
+/* kube-proxy as a systemd service with a configuration file. With a file it ignores most flags, so
+ * those of cluster.yaml become fields. */
 #include "node/context.h"
 #include "node/template.h"
 #include "base/quote.h"
@@ -41,11 +42,17 @@ static const struct flag_field fields[] = {
         { "show-hidden-metrics-for-version", "showHiddenMetricsForVersion", FIELD_TEXT },
 };
 
-static const struct flag_field *field_of(const char *flag) { return flag_field_find(fields, ARRAY_SIZE(fields), flag_name(flag)); }
+static const struct flag_field *field_of(const char *flag)
+{
+        return flag_field_find(fields, ARRAY_SIZE(fields), flag_name(flag));
+}
 
 json_t *kube_proxy_values(const struct context *x)
 {
-        static const char *const modes[] = { [PROXY_IPTABLES] = "iptables", [PROXY_NFTABLES] = "nftables", [PROXY_IPVS] = "ipvs", [PROXY_NONE] = "" };
+        static const char *const modes[] = { [PROXY_IPTABLES] = "iptables",
+                [PROXY_NFTABLES] = "nftables",
+                [PROXY_IPVS] = "ipvs",
+                [PROXY_NONE] = "" };
         const struct pairs *user = &x->cluster->components.kube_proxy.flags;
         struct str args CLEANUP(str_release) = { 0 };
         json_t *v = json_object();
@@ -53,7 +60,8 @@ json_t *kube_proxy_values(const struct context *x)
                 if (field_of(user->v[i].key))
                         continue;
                 str_add(&args, args.len ? " " : "");
-                quote_word(&args, arena_printf(x->arena, "--%s=%s", flag_name(user->v[i].key), user->v[i].value));
+                quote_word(&args, arena_printf(x->arena, "--%s=%s", flag_name(user->v[i].key),
+                                          user->v[i].value));
         }
         json_put(v, "mode", modes[x->cluster->network.proxy_mode]);
         json_object_set_new(v, "ipvs", json_boolean(x->cluster->network.proxy_mode == PROXY_IPVS));

@@ -14,13 +14,18 @@ static const char *const kind_names[SPEC_KIND_COUNT] = {
         [SPEC_MODULE] = "module",
         [SPEC_MOUNT] = "mount",
         [SPEC_PACKAGE] = "package",
+        [SPEC_USER] = "user",
+        [SPEC_BLOCK] = "block",
+        [SPEC_COMMAND] = "command",
 };
 
 const char *spec_kind_name(enum spec_kind k) { return kind_names[k]; }
 
 const char *spec_class_name(enum spec_class c)
 {
-        static const char *const names[] = { [CLASS_IMMUTABLE] = "immutable", [CLASS_MUTABLE] = "mutable", [CLASS_SECRET] = "secret" };
+        static const char *const names[] = { [CLASS_IMMUTABLE] = "immutable",
+                [CLASS_MUTABLE] = "mutable",
+                [CLASS_SECRET] = "secret" };
         return names[c];
 }
 
@@ -34,11 +39,13 @@ struct spec_entry *nodespec_add(struct nodespec *s, enum spec_kind kind, enum sp
         return &s->entries[s->count++];
 }
 
-const struct spec_entry *nodespec_find(const struct nodespec *s, enum spec_kind kind, const char *path_or_name)
+const struct spec_entry *nodespec_find(
+        const struct nodespec *s, enum spec_kind kind, const char *path_or_name)
 {
         for (size_t i = 0; i < s->count; i++) {
                 const struct spec_entry *e = &s->entries[i];
-                if (e->kind == kind && ((e->path && streq(e->path, path_or_name)) || (e->name && streq(e->name, path_or_name))))
+                if (e->kind == kind && ((e->path && streq(e->path, path_or_name)) ||
+                                               (e->name && streq(e->name, path_or_name))))
                         return e;
         }
         return NULL;
@@ -56,9 +63,9 @@ void nodespec_release(struct nodespec *s)
 
 /* ---- as JSON ---- */
 
-static void sha256(const void *data, size_t n, struct str *out)
+static void nodespec_sha256(const void *data, size_t n, struct str *out)
 {
-        static EVP_MD *md; /* fetching costs more than hashing a small file */
+        static EVP_MD *md; /* fetching takes longer than hashing a small file */
         unsigned char sum[EVP_MAX_MD_SIZE];
         unsigned len = 0;
         if (!md)
@@ -68,7 +75,7 @@ static void sha256(const void *data, size_t n, struct str *out)
         str_add_hex(out, sum, len);
 }
 
-static void member(struct str *out, const char *key, const char *value)
+static void nodespec_member(struct str *out, const char *key, const char *value)
 {
         if (!value)
                 return;
@@ -81,8 +88,8 @@ static void flag_names(struct str *out, unsigned flags)
         static const struct {
                 unsigned flag;
                 const char *name;
-        } names[] = { { SPEC_ONCE, "once" }, { SPEC_ENABLE, "enable" }, { SPEC_START, "start" }, { SPEC_DISABLE, "disable" }, { SPEC_RELOAD, "reload" },
-                { SPEC_SET, "set" } };
+        } names[] = { { SPEC_ONCE, "once" }, { SPEC_ENABLE, "enable" }, { SPEC_START, "start" },
+                { SPEC_DISABLE, "disable" }, { SPEC_RELOAD, "reload" }, { SPEC_SET, "set" } };
         bool first = true;
         if (!flags)
                 return;
@@ -113,21 +120,35 @@ static void unit_names(struct str *out, const char *units)
         str_addc(out, ']');
 }
 
+/* The words of a command. */
+static void nodespec_words(struct str *out, const char *content, size_t len)
+{
+        str_add(out, ",\"argv\":[");
+        for (size_t i = 0; i < len; i += strlen(content + i) + 1) {
+                str_add(out, i ? "," : "");
+                quote_json(out, content + i);
+        }
+        str_addc(out, ']');
+}
+
 static void entry_json(const struct spec_entry *e, struct str *out)
 {
-        str_addf(out, "{\"kind\":\"%s\",\"class\":\"%s\"", spec_kind_name(e->kind), spec_class_name(e->class));
-        member(out, "path", e->path);
-        member(out, "name", e->name);
-        member(out, "version", e->version);
-        member(out, "target", e->target);
-        member(out, "owner", e->owner);
+        str_addf(out, "{\"kind\":\"%s\",\"class\":\"%s\"", spec_kind_name(e->kind),
+                spec_class_name(e->class));
+        nodespec_member(out, "path", e->path);
+        nodespec_member(out, "name", e->name);
+        nodespec_member(out, "version", e->version);
+        nodespec_member(out, "target", e->target);
+        nodespec_member(out, "owner", e->owner);
         if (e->mode)
                 str_addf(out, ",\"mode\":\"%04o\"", e->mode);
         if (e->content && e->class != CLASS_SECRET) {
                 str_addf(out, ",\"size\":%zu,\"sha256\":\"", e->len);
-                sha256(e->content, e->len, out);
+                nodespec_sha256(e->content, e->len, out);
                 str_addc(out, '"');
         }
+        if (e->kind == SPEC_COMMAND)
+                nodespec_words(out, e->content, e->len);
         flag_names(out, e->flags);
         unit_names(out, e->units);
         str_addc(out, '}');
@@ -141,7 +162,8 @@ void nodespec_json(const struct nodespec *s, struct str *out)
         quote_json(out, s->facts.os_id);
         str_add(out, ",\"version\":");
         quote_json(out, s->facts.os_version);
-        str_addf(out, "},\"arch\":\"%s\",\"cgroup\":%d,\"entries\":[", s->facts.arch, s->facts.cgroup);
+        str_addf(out, "},\"arch\":\"%s\",\"cgroup\":%d,\"entries\":[", s->facts.arch,
+                s->facts.cgroup);
         for (size_t i = 0; i < s->count; i++) {
                 str_add(out, i ? ",\n" : "\n");
                 entry_json(&s->entries[i], out);

@@ -1,4 +1,5 @@
-/* The NodeSpec: all that one node must hold, as data. Rendered by a pure function: no network, no clock, no disk; same input, same bytes. */
+/* The NodeSpec: everything that one node must have, as data. Rendered by a pure function: no
+ * network, no clock, no disk; same input, same bytes. */
 #ifndef SLIPWAY_NODESPEC_H
 #define SLIPWAY_NODESPEC_H
 
@@ -7,7 +8,8 @@
 #include "pki/identity.h"
 #include "artifact/catalogue.h"
 
-/* The label of every node that is slipway's, with its pool's name; a machine that kubeadm joined has none. */
+/* Label with the name of the pool, on every node of slipway; machines that kubeadm joined do not
+ * have it. */
 #define POOL_LABEL "slipway.dev/pool"
 
 struct spec_entry {
@@ -19,8 +21,9 @@ struct spec_entry {
         unsigned mode;
         const char *content; /* text, NUL-terminated */
         size_t len;
-        const char *
-                units; /* file, artifact, link: space-separated units that read it and restart when it changes; unit: space-separated units it must start after. NULL: none */
+        /* Space-separated units; NULL: none. Of a file, artifact or link: those that read it and
+         * restart when it changes. Of a unit: those that it must start after. */
+        const char *units;
 };
 
 struct nodespec {
@@ -28,7 +31,7 @@ struct nodespec {
         const struct node *node;
         struct facts facts;
         size_t count, cap;
-        struct spec_entry *entries; /* in the order they are to be applied */
+        struct spec_entry *entries; /* in the order of application */
 };
 
 struct spec_input {
@@ -39,17 +42,21 @@ struct spec_input {
         const struct facts *facts;
 };
 
-/* The pure function. Fails only on what no check could see before (a kernel without IPVS where ipvs is wanted): EXIT_PREFLIGHT. */
+/* Fails only on facts of the machine (a kernel without IPVS where ipvs is wanted): EXIT_PREFLIGHT.
+ */
 int node_render(const struct spec_input *in, struct nodespec *out, struct error *err);
-/* Only what user-data may hold, without an Identity or an address: in->identity and in->leaves are NULL. */
+/* Only what user-data may contain, without an Identity or an address: in->identity and in->leaves
+ * are NULL. */
 int node_render_immutable(const struct spec_input *in, struct nodespec *out, struct error *err);
 void nodespec_release(struct nodespec *s);
 
 struct spec_entry *nodespec_add(struct nodespec *s, enum spec_kind kind, enum spec_class class);
-const struct spec_entry *nodespec_find(const struct nodespec *s, enum spec_kind kind, const char *path_or_name);
+const struct spec_entry *nodespec_find(
+        const struct nodespec *s, enum spec_kind kind, const char *path_or_name);
 const char *spec_kind_name(enum spec_kind k);
 const char *spec_class_name(enum spec_class c);
-/* {"node":..,"os":..,"entries":[{"kind":..,"class":..,"path":..,"mode":"0644","sha256":..,"units":[..]}]}; content of files is not in it, nor any digest of a secret. */
+/* {"node":..,"os":..,"entries":[{"kind":..,"class":..,"path":..,"mode":"0644","sha256":..,
+ * "units":[..]}]}, without contents of files and without digests of secrets. */
 void nodespec_json(const struct nodespec *s, struct str *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Configuration as trees: what a template made, with the user's fields laid over it, written as YAML again. */
+/* Configuration as trees: the user's fields merged into what a template made, written as YAML. */
+#include "base/print.h"
 #include "node/context.h"
 #include "base/quote.h"
 
@@ -36,7 +37,7 @@ json_t *json_from_yaml(const char *text)
         struct error err CLEANUP(error_release) = { 0 };
         struct tree *t;
         if (tree_parse(&a, "template", text, strlen(text), &t, &err) < 0) {
-                fprintf(stderr, "%s\n", err.message);
+                print_err("%s\n", err.message);
                 abort();
         }
         return json_from_tree(t);
@@ -46,7 +47,10 @@ json_t *json_from_yaml(const char *text)
 
 static void yaml_value(const json_t *v, struct str *out, unsigned depth);
 
-static void yaml_indent(struct str *out, unsigned depth) { str_addf(out, "%*s", (int)depth * 2, ""); }
+static void yaml_indent(struct str *out, unsigned depth)
+{
+        str_addf(out, "%*s", (int)depth * 2, "");
+}
 
 static void yaml_map(const json_t *v, struct str *out, unsigned depth)
 {
@@ -60,7 +64,8 @@ static void yaml_map(const json_t *v, struct str *out, unsigned depth)
                 first = false;
                 quote_yaml(out, key);
                 str_addc(out, ':');
-                bool nested = (json_is_object(child) && json_object_size(child)) || (json_is_array(child) && json_array_size(child));
+                bool nested = (json_is_object(child) && json_object_size(child)) ||
+                              (json_is_array(child) && json_array_size(child));
                 str_addc(out, nested ? '\n' : ' ');
                 yaml_value(child, out, json_is_array(child) ? depth : depth + 1);
         }
@@ -89,7 +94,8 @@ static void yaml_value(const json_t *v, struct str *out, unsigned depth)
         if (json_is_string(v)) {
                 quote_yaml(out, json_string_value(v));
         } else {
-                char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
+                char *text =
+                        json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
                 str_add(out, text ? text : "null");
                 free(text);
         }
@@ -98,7 +104,7 @@ static void yaml_value(const json_t *v, struct str *out, unsigned depth)
 
 void yaml_from_json(const json_t *v, struct str *out) { yaml_value(v, out, 0); }
 
-/* ---- flags that are fields ---- */
+/* ---- flags as fields ---- */
 
 const struct flag_field *flag_field_find(const struct flag_field *table, size_t n, const char *flag)
 {
@@ -108,19 +114,21 @@ const struct flag_field *flag_field_find(const struct flag_field *table, size_t 
         return NULL;
 }
 
-/* Go's way of writing durations: 1h30m, 250ms; a bare number is seconds for nobody, so it is taken as nanoseconds. */
+/* Durations as in Go: 1h30m, 250ms; a number without a unit is nanoseconds. */
 static json_int_t nanoseconds(const char *v)
 {
         static const struct {
                 const char *unit;
                 json_int_t n;
-        } units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { "m", 60000000000 }, { "h", 3600000000000 } };
+        } units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
+                { "m", 60000000000 }, { "h", 3600000000000 } };
         json_int_t sum = 0;
         while (*v) {
                 char *end;
                 double d = strtod(v, &end);
                 size_t len = strspn(end, "nusmh"), i = 0;
-                while (i < ARRAY_SIZE(units) && (strlen(units[i].unit) != len || strncmp(units[i].unit, end, len)))
+                while (i < ARRAY_SIZE(units) &&
+                        (strlen(units[i].unit) != len || strncmp(units[i].unit, end, len)))
                         i++;
                 if (end == v || (i == ARRAY_SIZE(units) && len))
                         break;
@@ -132,7 +140,7 @@ static json_int_t nanoseconds(const char *v)
         return sum;
 }
 
-static json_t *list_of(const char *value)
+static json_t *flag_field_list(const char *value)
 {
         json_t *list = json_array();
         for (const char *p = value; *p;) {
@@ -144,17 +152,20 @@ static json_t *list_of(const char *value)
         return list;
 }
 
-static json_t *field_value(enum field_kind kind, const char *value)
+static json_t *flag_field_value(enum field_kind kind, const char *value)
 {
         char *end;
         long long n = strtoll(value, &end, 10);
         switch (kind) {
         case FIELD_NUMBER:
-                return *value && !*end ? json_integer(n) : json_string_nocheck(value); /* what is no number is for the program to refuse */
+                /* anything else is left to the program to refuse */
+                return *value && !*end ? json_integer(n) : json_string_nocheck(value);
         case FIELD_BOOL:
-                return streq(value, "true") || streq(value, "false") ? json_boolean(streq(value, "true")) : json_string_nocheck(value);
+                return streq(value, "true") || streq(value, "false")
+                               ? json_boolean(streq(value, "true"))
+                               : json_string_nocheck(value);
         case FIELD_LIST:
-                return list_of(value);
+                return flag_field_list(value);
         case FIELD_NANOSECONDS:
                 return json_integer(nanoseconds(value));
         default:
@@ -172,5 +183,5 @@ void flag_field_set(json_t *config, const struct flag_field *f, const char *valu
                         json_object_set_new(config, key, child = json_object());
                 config = child;
         }
-        json_object_set_new_nocheck(config, path, field_value(f->kind, value));
+        json_object_set_new_nocheck(config, path, flag_field_value(f->kind, value));
 }

@@ -1,4 +1,4 @@
-/* What a node gets from elsewhere: packages of its OS, programs and images of the catalogue. */
+/* Packages of the OS, programs and images of the catalogue. */
 #include "node/context.h"
 
 /* ---- packages ---- */
@@ -34,7 +34,7 @@ void packages_add(const struct context *x, struct nodespec *s)
 
 static const struct {
         enum artifact_id id;
-        unsigned need;
+        with_set need;
         const char *path; /* NULL: under the OS's directory for programs */
         const char *units;
 } artifacts[] = {
@@ -50,7 +50,7 @@ static const struct {
         { ART_CONMON, ON_KUBE | WITH_CRIO, NULL, NULL },
         { ART_CRICTL, ON_KUBE, NULL, NULL },
         { ART_CNI_PLUGINS, ON_KUBE, "/opt/cni/bin", NULL },
-        { ART_FLANNEL_CNI, ON_KUBE | WITH_FLANNEL, "/opt/cni/bin/flannel", NULL },
+        { ART_FLANNEL_CNI, ON_KUBE | WITH_BRIDGE, "/opt/cni/bin/flannel", NULL },
         { ART_FLANNELD, ON_KUBE | WITH_FLANNEL, NULL, "flanneld.service" },
         { ART_KUBELET, ON_KUBE, NULL, "kubelet.service" },
         { ART_KUBE_PROXY, ON_KUBE | WITH_KUBE_PROXY, NULL, "kube-proxy.service" },
@@ -61,13 +61,16 @@ static const struct {
 void artifacts_add(const struct context *x, struct nodespec *s)
 {
         for (size_t i = 0; !x->immutable && i < ARRAY_SIZE(artifacts); i++) {
-                if (!needs_met(x, artifacts[i].need) || (artifacts[i].id == ART_CNI_PLUGINS && x->with & WITH_HOST_RUNTIME))
+                if (!needs_met(x, artifacts[i].need) ||
+                        (artifacts[i].id == ART_CNI_PLUGINS && x->with & WITH_HOST_RUNTIME))
                         continue;
                 const struct artifact *a = &x->catalogue.artifacts[artifacts[i].id];
                 struct spec_entry *e = nodespec_add(s, SPEC_ARTIFACT, CLASS_MUTABLE);
                 e->name = a->name;
                 e->version = a->version;
-                e->path = artifacts[i].path ? artifacts[i].path : arena_printf(&s->arena, "%s/%s", x->os->bin_dir, a->name);
+                e->path = artifacts[i].path
+                                  ? artifacts[i].path
+                                  : arena_printf(&s->arena, "%s/%s", x->os->bin_dir, a->name);
                 e->mode = 0755;
                 e->flags = artifacts[i].id == ART_CNI_PLUGINS ? SPEC_SET : 0;
                 e->units = artifacts[i].units;
@@ -78,7 +81,7 @@ void artifacts_add(const struct context *x, struct nodespec *s)
 
 static const struct {
         enum image_id id;
-        unsigned need;
+        with_set need;
 } images[] = {
         { IMG_PAUSE, ON_KUBE },
         { IMG_PROBE, ON_KUBE },
@@ -91,7 +94,7 @@ static const struct {
         { IMG_COREDNS, ON_KUBE },
 };
 
-/* One of the user's own choice the host has, or fetches. */
+/* An image that the user chose: the host has it, or pulls it. */
 static bool is_theirs(const struct cluster *c, enum image_id id, const char *name)
 {
         const char *image = id == IMG_ETCD ? c->etcd.image : c->network.dns_image;

@@ -1,14 +1,15 @@
-/* Where images come from: mirrors as containerd's hosts.toml files and as cri-o's registries.conf. */
+/* Registry mirrors, as hosts.toml files of containerd and as registries.conf of CRI-O. */
 #include "node/context.h"
 #include "node/template.h"
 
 #define REGISTRY_CA "/etc/slipway/registry-ca.crt"
 
-/* cri-o knows no "every registry": these are the ones a cluster usually pulls from. */
-static const char *const usual[] = { "docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com", "public.ecr.aws", "quay.io", "registry.k8s.io" };
+/* CRI-O has no entry for all registries: these are the ones that clusters usually pull from. */
+static const char *const usual[] = { "docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com",
+        "public.ecr.aws", "quay.io", "registry.k8s.io" };
 
 struct mirror {
-        const char *scheme; /* "https", or "http": tried after https where it is insecure */
+        const char *scheme; /* "https", or "http" with registry.insecure */
         const char *host;   /* host[:port] */
         const char *path;   /* "" or "/path" */
 };
@@ -40,16 +41,19 @@ static const char *authorization(const struct context *x)
 
 /* ---- containerd ---- */
 
-static void hosts_add(const struct context *x, struct nodespec *s, const char *dir, const struct mirror *m, bool own)
+static void hosts_add(const struct context *x, struct nodespec *s, const char *dir,
+        const struct mirror *m, bool own)
 {
-        const char *auth = json_string_value(json_object_get(json_object_get(x->values, "registry"), "authorization"));
+        const char *auth = json_string_value(
+                json_object_get(json_object_get(x->values, "registry"), "authorization"));
         struct str text CLEANUP(str_wipe_release) = { 0 };
         char *path = arena_printf(&s->arena, "/etc/containerd/certs.d/%s/hosts.toml", dir);
         if (nodespec_find(s, SPEC_FILE, path))
                 return;
         json_t *v = json_object();
-        const char *url =
-                own || !*m->path ? arena_printf(x->arena, "%s://%s", m->scheme, m->host) : arena_printf(x->arena, "%s://%s/v2%s", m->scheme, m->host, m->path);
+        const char *url = own || !*m->path ? arena_printf(x->arena, "%s://%s", m->scheme, m->host)
+                                           : arena_printf(x->arena, "%s://%s/v2%s", m->scheme,
+                                                     m->host, m->path);
         json_put(v, "url", url);
         json_put(v, "server", own ? url : "");
         json_object_set_new(v, "override_path", json_boolean(!own && *m->path));
@@ -59,7 +63,8 @@ static void hosts_add(const struct context *x, struct nodespec *s, const char *d
         template_render("hosts.toml", v, &text);
         json_decref(v);
         bool secret = x->with & WITH_REGISTRY_AUTH;
-        file_add(x, s, secret ? CLASS_SECRET : CLASS_MUTABLE, path, secret ? 0600 : 0644, str_text(&text), text.len);
+        file_add(x, s, secret ? CLASS_SECRET : CLASS_MUTABLE, path, secret ? 0600 : 0644,
+                str_text(&text), text.len);
 }
 
 void registry_add(const struct context *x, struct nodespec *s)
@@ -70,7 +75,7 @@ void registry_add(const struct context *x, struct nodespec *s)
         for (size_t i = 0; i < r->mirrors.n; i++) {
                 struct mirror m = mirror_parse(x, r->mirrors.v[i].value);
                 hosts_add(x, s, r->mirrors.v[i].key, &m, false);
-                hosts_add(x, s, m.host, &m, true); /* images named after the mirror itself */
+                hosts_add(x, s, m.host, &m, true); /* for images named after the mirror */
         }
         if (r->mirror) {
                 struct mirror m = mirror_parse(x, r->mirror);
@@ -81,7 +86,8 @@ void registry_add(const struct context *x, struct nodespec *s)
 
 /* ---- cri-o ---- */
 
-static void list_add(const struct context *x, json_t *list, const char *registry, const struct mirror *m)
+static void list_add(
+        const struct context *x, json_t *list, const char *registry, const struct mirror *m)
 {
         size_t i;
         json_t *old, *v = json_object();

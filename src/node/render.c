@@ -1,11 +1,12 @@
-/* Which entries a node has: tables, one row an entry, and the order they are applied in. */
+/* The entries of a node, as tables in the order of application. */
 #include "base/sha256.h"
 #include "node/context.h"
 #include "node/template.h"
 
 #define UNITS "/etc/systemd/system/"
 
-struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum spec_class class, const char *path, unsigned mode, const char *text, size_t len)
+struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum spec_class class,
+        const char *path, unsigned mode, const char *text, size_t len)
 {
         if (x->immutable && class != CLASS_IMMUTABLE)
                 return NULL;
@@ -13,7 +14,7 @@ struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum sp
         char *copy = arena_alloc(&s->arena, len + 1);
         memcpy(copy, text, len);
         e->path = path;
-        e->mode = mode;
+        e->mode = hardening_mode(x, path, mode);
         e->content = copy;
         e->len = len;
         return e;
@@ -22,7 +23,7 @@ struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum sp
 /* ---- directories ---- */
 
 static const struct {
-        unsigned need;
+        with_set need;
         const char *path;
         unsigned mode;
 } dirs[] = {
@@ -63,30 +64,42 @@ static void dirs_add(const struct context *x, struct nodespec *s)
         for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
                 if (needs_met(x, dirs[i].need))
                         dir_add(x, s, dirs[i].path, dirs[i].mode);
-        if (x->with & ON_ETCD)
+        if (etcd_own_user(x))
+                etcd_dirs_add(x, s);
+        else if (x->with & ON_ETCD)
                 dir_add(x, s, x->cluster->etcd.data_dir, 0700);
+        /* an entry, so that the agent records what was there before */
+        if (needs_met(x, ON_KUBE) && x->with & (WITH_CONTAINERD | WITH_CRIO) &&
+                x->cluster->runtime.data_dir)
+                dir_add(x, s, x->cluster->runtime.data_dir, 0700);
+        if (x->with & ON_CONTROL_PLANE && authentication_file(x))
+                dir_add(x, s, "/etc/kubernetes/authentication", 0755);
         if (needs_met(x, ON_CONTROL_PLANE | WITH_AUDIT)) {
                 const char *path = x->cluster->audit.path, *slash = strrchr(path, '/');
-                dir_add(x, s, slash > path ? arena_strndup(x->arena, path, (size_t)(slash - path)) : "/", 0700);
+                dir_add(x, s,
+                        slash > path ? arena_strndup(x->arena, path, (size_t)(slash - path)) : "/",
+                        0700);
         }
 }
 
 /* ---- files ---- */
 
-#define PROXY_URL 1 /* has the proxy's URL in it: secret where that has a password */
+#define PROXY_URL      1 /* contains the proxy's URL: secret if that has a password */
+#define AUTHENTICATION 2 /* only if authentication_file() */
+#define ETCD_READS     4 /* must be readable for etcd's user */
 
 struct file_row {
-        unsigned need;
+        with_set need;
         enum spec_class class;
         unsigned mode;
         const char *path, *template;
         const char *units;
         unsigned flags;
         void (*make)(const struct context *x, struct str *out); /* instead of the template alone */
-        const char *reads;                                      /* static pod: files it reads once, when it starts; a change of one starts it again */
+        const char *reads; /* static pod: files it reads only at its start; a change restarts it */
 };
 
-/* The user's own text where there is one. */
+/* The user's own text, if there is one. */
 static void audit_policy(const struct context *x, struct str *out)
 {
         if (x->cluster->audit.policy)
@@ -123,7 +136,7 @@ static const struct file_row files[] = {
         { ON_ETCD | WITH_SNAPSHOTS, CLASS_IMMUTABLE, 0644, UNITS "slipway-etcd-snapshot.service", "etcd-snapshot.service" },
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_IMMUTABLE, 0644, UNITS "kube-proxy.service", "kube-proxy.service", .units = "kube-proxy.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
-        { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
+        { ON_KUBE | WITH_BRIDGE, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
@@ -133,7 +146,7 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_CRIO, CLASS_MUTABLE, 0644, "/etc/crio/crio.conf.d/10-slipway.conf", "crio.toml", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO, CLASS_MUTABLE, 0644, "/etc/containers/registries.conf.d/10-slipway.conf", "registries.toml", .units = "crio.service" },
         { ON_KUBE | WITH_CRIO | WITH_REGISTRY_AUTH, CLASS_SECRET, 0600, "/etc/crio/auth.json", "crio-auth.json" },
-        { ON_ETCD | WITH_ETCD_SERVICE, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .make = etcd_config },
+        { ON_ETCD | WITH_ETCD_SERVICE, CLASS_MUTABLE, 0644, "/etc/etcd/etcd.yaml", .units = "etcd.service", .flags = ETCD_READS, .make = etcd_config },
         { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, "/etc/slipway/etcd-snapshot.env", "etcd-snapshot.env" },
         { ON_ETCD | WITH_SNAPSHOTS, CLASS_MUTABLE, 0644, UNITS "slipway-etcd-snapshot.timer", "etcd-snapshot.timer", .units = "slipway-etcd-snapshot.timer" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_MUTABLE, 0644, "/etc/slipway/haproxy.cfg", "haproxy.cfg", .units = "slipway-haproxy.service" },
@@ -150,20 +163,23 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_FLANNEL, CLASS_MUTABLE, 0644, "/etc/kube-flannel/flanneld.env", "flanneld.env", .units = "flanneld.service" },
 };
 
-static const struct file_row control_files[] = { /* last: with them the kubelet starts the control plane */
+/* Last: with them the kubelet starts the control plane. */
+static const struct file_row control_files[] = {
         { ON_CONTROL_PLANE | WITH_ADMISSION, CLASS_MUTABLE, 0644, "/etc/kubernetes/admission/config.yaml", .make = admission_config },
         { ON_CONTROL_PLANE | WITH_AUDIT, CLASS_MUTABLE, 0644, "/etc/kubernetes/audit/policy.yaml", .make = audit_policy },
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0644, "/etc/kubernetes/authentication/config.yaml", .flags = AUTHENTICATION, .make = authentication_config },
         { ON_CONTROL_PLANE | WITH_ENCRYPTION, CLASS_SECRET, 0600, "/etc/kubernetes/encryption/config.yaml", "encryption.yaml" },
-        { ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-haproxy.yaml", "haproxy-pod.yaml" },
-        { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-keepalived.yaml", "keepalived-pod.yaml" },
+        { ON_KUBE | WITH_BALANCER | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-haproxy.yaml", "haproxy-pod.yaml", .reads = API_CA },
+        { ON_CONTROL_PLANE | WITH_VIP | WITH_STATIC_BALANCERS, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/slipway-keepalived.yaml", "keepalived-pod.yaml", .reads = API_CA },
         { ON_ETCD | ON_KUBE | WITH_ETCD_POD, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/etcd.yaml", "etcd-pod.yaml", .reads = "/etc/kubernetes/pki/etcd/ca.crt" },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml", .flags = PROXY_URL,
-                .reads = "/etc/kubernetes/admission/config.yaml /etc/kubernetes/audit/policy.yaml /etc/kubernetes/encryption/config.yaml /etc/kubernetes/pki/sa.key "
-                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/sa-other.pub /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml", .flags = PROXY_URL,
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-apiserver.yaml", "kube-apiserver.yaml",
+                .reads = "/etc/kubernetes/admission/config.yaml /etc/kubernetes/audit/policy.yaml /etc/kubernetes/authentication/config.yaml "
+                         "/etc/kubernetes/encryption/config.yaml /etc/kubernetes/pki/sa.key "
+                         "/etc/kubernetes/pki/sa.pub /etc/kubernetes/pki/sa-other.pub /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/etcd/ca.crt /etc/kubernetes/pki/oidc-ca.crt" },
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-controller-manager.yaml", "kube-controller-manager.yaml",
                 .reads = "/etc/kubernetes/controller-manager.conf /etc/kubernetes/pki/sa.key /etc/kubernetes/pki/ca.crt /etc/kubernetes/pki/ca-bundle.crt "
                          "/etc/kubernetes/pki/ca-signing.crt" },
-        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml", .flags = PROXY_URL,
+        { ON_CONTROL_PLANE, CLASS_MUTABLE, 0600, "/etc/kubernetes/manifests/kube-scheduler.yaml", "kube-scheduler.yaml",
                 .reads = "/etc/kubernetes/scheduler.conf" },
 };
 /* clang-format on */
@@ -180,9 +196,11 @@ static bool strings_has(const char *words, const char *word)
 
 #define DIGEST_MARK "@digest@"
 
-/* Puts into a static pod what stands for all of it and all it reads: the kubelet starts it again when that changes, and who waits for the new one knows it by that.
- * Salted with a key of the cluster: some of what is read is secret. */
-static void digest_set(const struct context *x, const struct nodespec *s, const struct file_row *r, struct str *text)
+/* Sets the digest of a static pod and of the files it reads: the kubelet restarts the pod when it
+ * changes, and waiters recognize the new pod by it. Salted with a key of the cluster, because some
+ * of the files are secret. */
+static void digest_set(const struct context *x, const struct nodespec *s, const struct file_row *r,
+        struct str *text)
 {
         struct sha256 sum;
         char hex[SHA256_HEX];
@@ -190,7 +208,8 @@ static void digest_set(const struct context *x, const struct nodespec *s, const 
         if (!mark)
                 return;
         sha256_init(&sum);
-        sha256_add(&sum, x->in->identity->certificate_key, strlen(x->in->identity->certificate_key));
+        sha256_add(
+                &sum, x->in->identity->certificate_key, strlen(x->in->identity->certificate_key));
         sha256_add(&sum, text->data, text->len);
         for (size_t i = 0; r->reads && i < s->count; i++) {
                 const struct spec_entry *e = &s->entries[i];
@@ -199,7 +218,8 @@ static void digest_set(const struct context *x, const struct nodespec *s, const 
         }
         sha256_end(&sum, hex);
         struct str whole = { 0 };
-        str_addf(&whole, "%.*s%.16s%s", (int)(mark - text->data), text->data, hex, mark + strlen(DIGEST_MARK));
+        str_addf(&whole, "%.*s%.16s%s", (int)(mark - text->data), text->data, hex,
+                mark + strlen(DIGEST_MARK));
         str_wipe_release(text);
         *text = whole;
 }
@@ -209,27 +229,38 @@ static void row_add(const struct context *x, struct nodespec *s, const struct fi
         bool secret = r->flags & PROXY_URL && x->with & WITH_SECRET_PROXY;
         enum spec_class class = secret ? CLASS_SECRET : r->class;
         struct str text CLEANUP(str_wipe_release) = { 0 };
-        if (!needs_met(x, r->need) || (x->immutable && class != CLASS_IMMUTABLE))
+        if (!needs_met(x, r->need) || (x->immutable && class != CLASS_IMMUTABLE) ||
+                (r->flags & AUTHENTICATION && !authentication_file(x)))
                 return;
         if (r->make)
                 r->make(x, &text);
         else
                 template_render(r->template, class == CLASS_IMMUTABLE ? x->host : x->values, &text);
         digest_set(x, s, r, &text);
-        file_add(x, s, class, r->path, secret ? 0600 : r->mode, str_text(&text), text.len)->units = r->units;
+        struct spec_entry *e =
+                file_add(x, s, class, r->path, secret ? 0600 : r->mode, str_text(&text), text.len);
+        e->units = r->units;
+        if (r->flags & ETCD_READS && etcd_own_user(x)) {
+                e->owner = "root:etcd";
+                e->mode = 0640;
+        }
 }
 
-static void rows_add(const struct context *x, struct nodespec *s, const struct file_row *rows, size_t n)
+static void rows_add(
+        const struct context *x, struct nodespec *s, const struct file_row *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++)
                 row_add(x, s, &rows[i]);
 }
 
-/* Files whose place depends on the OS. Both are read by the OS, so the host's values do: where the proxy has no password they are immutable. */
+/* Files whose path depends on the OS. They need host values only, so they are immutable unless the
+ * proxy has a password. */
 static void os_files_add(const struct context *x, struct nodespec *s)
 {
-        const struct file_row ntp = { WITH_NTP, CLASS_IMMUTABLE, 0644, x->os->ntp_path, x->os->ntp_template, .units = x->os->ntp_unit };
-        const struct file_row proxy = { WITH_HTTP_PROXY | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, x->os->proxy_path, x->os->proxy_template, .flags = PROXY_URL };
+        const struct file_row ntp = { WITH_NTP, CLASS_IMMUTABLE, 0644, x->os->ntp_path,
+                x->os->ntp_template, .units = x->os->ntp_unit };
+        const struct file_row proxy = { WITH_HTTP_PROXY | WITH_PACKAGES, CLASS_IMMUTABLE, 0644,
+                x->os->proxy_path, x->os->proxy_template, .flags = PROXY_URL };
         row_add(x, s, &ntp);
         row_add(x, s, &proxy);
 }
@@ -242,7 +273,8 @@ static void kernel_add(const struct context *x, struct nodespec *s)
         json_t *v;
         json_array_foreach(json_object_get(x->host, "modules"), i, v)
         {
-                nodespec_add(s, SPEC_MODULE, CLASS_IMMUTABLE)->name = arena_strdup(&s->arena, json_string_value(v));
+                nodespec_add(s, SPEC_MODULE, CLASS_IMMUTABLE)->name =
+                        arena_strdup(&s->arena, json_string_value(v));
         }
         json_array_foreach(json_object_get(x->host, "sysctls"), i, v)
         {
@@ -255,13 +287,14 @@ static void kernel_add(const struct context *x, struct nodespec *s)
 /* ---- units ---- */
 
 struct unit_row {
-        unsigned need;
+        with_set need;
         const char *name;
         unsigned flags;
         const char *after;
 };
 
-/* Packages start their own services: these must never run beside ours. Masked before the package comes. */
+/* Services of the packages, which must never run beside slipway's: masked before the package is
+ * installed. */
 static const struct unit_row masked_units[] = {
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "haproxy.service", SPEC_DISABLE, NULL },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "keepalived.service", SPEC_DISABLE, NULL },
@@ -275,16 +308,24 @@ static const struct unit_row runtime_units[] = {
 
 static const struct unit_row units[] = {
         { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL },
-        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "slipway-haproxy.service", SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
-        { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START, "containerd.service slipway-haproxy.service" },
-        { ON_KUBE | WITH_CRIO, "kubelet.service", SPEC_ENABLE | SPEC_START, "crio.service slipway-haproxy.service" },
-        { ON_KUBE | WITH_HOST_RUNTIME, "kubelet.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
-        { ON_KUBE | WITH_KUBE_PROXY, "kube-proxy.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
-        { ON_KUBE | WITH_FLANNEL, "flanneld.service", SPEC_ENABLE | SPEC_START, "slipway-haproxy.service" },
-        { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "slipway-keepalived.service", SPEC_ENABLE | SPEC_START, NULL },
+        { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "slipway-haproxy.service",
+                SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
+        { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START,
+                "containerd.service slipway-haproxy.service" },
+        { ON_KUBE | WITH_CRIO, "kubelet.service", SPEC_ENABLE | SPEC_START,
+                "crio.service slipway-haproxy.service" },
+        { ON_KUBE | WITH_HOST_RUNTIME, "kubelet.service", SPEC_ENABLE | SPEC_START,
+                "slipway-haproxy.service" },
+        { ON_KUBE | WITH_KUBE_PROXY, "kube-proxy.service", SPEC_ENABLE | SPEC_START,
+                "slipway-haproxy.service" },
+        { ON_KUBE | WITH_FLANNEL, "flanneld.service", SPEC_ENABLE | SPEC_START,
+                "slipway-haproxy.service" },
+        { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "slipway-keepalived.service",
+                SPEC_ENABLE | SPEC_START, NULL },
 };
 
-static void units_add(const struct context *x, struct nodespec *s, const struct unit_row *rows, size_t n)
+static void units_add(
+        const struct context *x, struct nodespec *s, const struct unit_row *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 if (!needs_met(x, rows[i].need))
@@ -306,6 +347,7 @@ static void render_all(const struct context *x, struct nodespec *s)
         packages_add(x, s);
         rows_add(x, s, first_files, ARRAY_SIZE(first_files));
         kernel_add(x, s);
+        etcd_user_add(x, s);
         disks_add(x, s);
         dirs_add(x, s);
         artifacts_add(x, s);
@@ -313,6 +355,7 @@ static void render_all(const struct context *x, struct nodespec *s)
         registry_add(x, s);
         etcd_copy_key_add(x, s);
         credentials_add(x, s);
+        extras_add(x, s);
         units_add(x, s, &ntp, 1);
         units_add(x, s, runtime_units, ARRAY_SIZE(runtime_units));
         images_add(x, s);
@@ -320,7 +363,8 @@ static void render_all(const struct context *x, struct nodespec *s)
         units_add(x, s, units, ARRAY_SIZE(units));
 }
 
-static int render(const struct spec_input *in, bool immutable, struct nodespec *out, struct error *err)
+static int node_render_class(
+        const struct spec_input *in, bool immutable, struct nodespec *out, struct error *err)
 {
         struct nodespec s = { .node = in->node, .facts = *in->facts };
         struct context x;
@@ -330,11 +374,22 @@ static int render(const struct spec_input *in, bool immutable, struct nodespec *
                 return rc;
         }
         render_all(&x, &s);
+        rc = extras_check(&x, &s, err);
         context_release(&x);
+        if (rc < 0) {
+                nodespec_release(&s);
+                return rc;
+        }
         *out = s;
         return 0;
 }
 
-int node_render(const struct spec_input *in, struct nodespec *out, struct error *err) { return render(in, false, out, err); }
+int node_render(const struct spec_input *in, struct nodespec *out, struct error *err)
+{
+        return node_render_class(in, false, out, err);
+}
 
-int node_render_immutable(const struct spec_input *in, struct nodespec *out, struct error *err) { return render(in, true, out, err); }
+int node_render_immutable(const struct spec_input *in, struct nodespec *out, struct error *err)
+{
+        return node_render_class(in, true, out, err);
+}

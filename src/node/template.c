@@ -1,5 +1,7 @@
-/* A template is parsed once into a list of parts (text, value, section) and walked for every node. Errors in a template are ours, found by
- * any test that renders it, so they abort and say where on stderr. */
+/* A template is parsed once into a list of parts (text, value, section), which is rendered for
+ * every node. An error in a template is a bug that any test of it finds: it aborts with a message.
+ */
+#include "base/print.h"
 #include "node/template.h"
 #include "base/embed.h"
 #include "base/quote.h"
@@ -23,10 +25,12 @@ static const struct {
         const char *ending;
         enum template_format format;
 } endings[] = {
-        { ".yaml", TEMPLATE_YAML }, { ".json", TEMPLATE_JSON }, { ".conflist", TEMPLATE_JSON }, { ".toml", TEMPLATE_TOML }, { ".service", TEMPLATE_UNIT },
-        { ".mount", TEMPLATE_UNIT }, { ".timer", TEMPLATE_UNIT }, { ".dropin", TEMPLATE_UNIT }, { ".env", TEMPLATE_ENV }, { ".sh", TEMPLATE_SHELL },
-        { ".lua", TEMPLATE_CONF }, { "haproxy.cfg", TEMPLATE_CONF }, { "keepalived.conf", TEMPLATE_CONF },
-        { ".conf", TEMPLATE_LINE }, /* sysctl.d, modules-load.d and the like: a value is the rest of its line */
+        { ".yaml", TEMPLATE_YAML }, { ".json", TEMPLATE_JSON }, { ".conflist", TEMPLATE_JSON },
+        { ".toml", TEMPLATE_TOML }, { ".service", TEMPLATE_UNIT }, { ".mount", TEMPLATE_UNIT },
+        { ".timer", TEMPLATE_UNIT }, { ".dropin", TEMPLATE_UNIT }, { ".env", TEMPLATE_ENV },
+        { ".sh", TEMPLATE_SHELL }, { ".lua", TEMPLATE_CONF }, { "haproxy.cfg", TEMPLATE_CONF },
+        { "keepalived.conf", TEMPLATE_CONF },
+        { ".conf", TEMPLATE_LINE }, /* sysctl.d, modules-load.d: a value is the rest of its line */
 };
 
 enum template_format template_format_of(const char *name)
@@ -34,13 +38,13 @@ enum template_format template_format_of(const char *name)
         for (size_t i = 0; i < ARRAY_SIZE(endings); i++)
                 if (has_suffix(name, endings[i].ending))
                         return endings[i].format;
-        fprintf(stderr, "template %s: nobody knows this ending\n", name);
+        print_err("template %s: unknown suffix\n", name);
         abort();
 }
 
-static void __attribute__((noreturn)) broken(const char *what, const char *at)
+static void __attribute__((noreturn)) template_broken(const char *what, const char *at)
 {
-        fprintf(stderr, "template: %s: %.40s\n", what, at);
+        print_err("template: %s: %.40s\n", what, at);
         abort();
 }
 
@@ -61,25 +65,26 @@ static struct template_part *part_new(struct template_part ***tail, enum part_ki
         return p;
 }
 
-static void parse_filter(struct template_part *p, const char *bar)
+static void template_parse_filter(struct template_part *p, const char *bar)
 {
         char *end;
         if (streq(bar, "base64"))
                 p->filter = FILTER_BASE64;
         else if (streq(bar, "path"))
                 p->filter = FILTER_PATH;
-        else if (has_prefix(bar, "indent ") && (p->indent = (unsigned)strtoul(bar + 7, &end, 10)) && !*end)
+        else if (has_prefix(bar, "indent ") && (p->indent = (unsigned)strtoul(bar + 7, &end, 10)) &&
+                 !*end)
                 p->filter = FILTER_INDENT;
         else
-                broken("unknown filter", bar);
+                template_broken("unknown filter", bar);
 }
 
-/* The text between the braces, without blanks around it; p->at goes behind the closing ones. */
-static char *tag_text(struct parser *p, const char *open, const char *close)
+/* The text between the braces, without surrounding blanks; moves p->at behind them. */
+static char *template_tag_text(struct parser *p, const char *open, const char *close)
 {
         const char *from = p->at + strlen(open), *to = strstr(from, close);
         if (!to)
-                broken("a tag does not end", p->at);
+                template_broken("a tag does not end", p->at);
         p->at = to + strlen(close);
         while (*from == ' ')
                 from++;
@@ -88,8 +93,9 @@ static char *tag_text(struct parser *p, const char *open, const char *close)
         return xstrndup(from, (size_t)(to - from));
 }
 
-/* A section tag alone on its line takes the whole line with it: the blanks before (already in `text`) and the newline behind. */
-static void strip_line(struct parser *p, struct template_part *text)
+/* Removes the whole line of a section tag that is alone on it: the blanks before (already in
+ * `text`) and the newline behind. */
+static void template_strip_line(struct parser *p, struct template_part *text)
 {
         const char *after = p->at + strspn(p->at, " ");
         if (!p->line_start || (*after && *after != '\n'))
@@ -99,7 +105,7 @@ static void strip_line(struct parser *p, struct template_part *text)
         p->at = *after ? after + 1 : after;
 }
 
-static void parse_text(struct parser *p, struct template_part ***tail)
+static void template_parse_text(struct parser *p, struct template_part ***tail)
 {
         const char *to = strstr(p->at, "{{");
         size_t len = to ? (size_t)(to - p->at) : strlen(p->at);
@@ -115,51 +121,52 @@ static void parse_text(struct parser *p, struct template_part ***tail)
         p->at += len;
 }
 
-static void parse_value(struct parser *p, struct template_part ***tail)
+static void template_parse_value(struct parser *p, struct template_part ***tail)
 {
         bool raw = has_prefix(p->at, "{{{");
         struct template_part *v = part_new(tail, PART_VALUE);
         v->filter = raw ? FILTER_RAW : FILTER_NONE;
-        v->name = raw ? tag_text(p, "{{{", "}}}") : tag_text(p, "{{", "}}");
+        v->name = raw ? template_tag_text(p, "{{{", "}}}") : template_tag_text(p, "{{", "}}");
         char *bar = strchr(v->name, '|');
         if (bar) {
                 *bar = 0;
-                parse_filter(v, bar + 1);
+                template_parse_filter(v, bar + 1);
         }
         p->line_start = false;
 }
 
 /* Parts up to the closing tag of `section` (NULL: the end of the text). */
-static struct template_part *parse(struct parser *p, const char *section)
+static struct template_part *template_parse(struct parser *p, const char *section)
 {
         struct template_part *first = NULL, **tail = &first, *text = NULL;
         if (++p->depth > MAX_DEPTH)
-                broken("sections too deep", p->at);
+                template_broken("sections too deep", p->at);
         while (*p->at) {
                 struct template_part **before = tail;
-                parse_text(p, &tail);
+                template_parse_text(p, &tail);
                 text = *before;
                 if (!*p->at)
                         break;
                 if (has_prefix(p->at, "{{/")) {
-                        char *name CLEANUP(free_p) = tag_text(p, "{{/", "}}");
+                        char *name CLEANUP(free_p) = template_tag_text(p, "{{/", "}}");
                         if (!section || !streq(name, section))
-                                broken("a section that is not open is closed", name);
-                        strip_line(p, text);
+                                template_broken("closing tag without its section", name);
+                        template_strip_line(p, text);
                         p->depth--;
                         return first;
                 }
                 if (!has_prefix(p->at, "{{#") && !has_prefix(p->at, "{{^")) {
-                        parse_value(p, &tail);
+                        template_parse_value(p, &tail);
                         continue;
                 }
-                struct template_part *s = part_new(&tail, p->at[2] == '#' ? PART_SECTION : PART_UNLESS);
-                s->name = tag_text(p, "{{#", "}}");
-                strip_line(p, text);
-                s->inside = parse(p, s->name);
+                struct template_part *s =
+                        part_new(&tail, p->at[2] == '#' ? PART_SECTION : PART_UNLESS);
+                s->name = template_tag_text(p, "{{#", "}}");
+                template_strip_line(p, text);
+                s->inside = template_parse(p, s->name);
         }
         if (section)
-                broken("a section does not end", section);
+                template_broken("a section does not end", section);
         p->depth--;
         return first;
 }
@@ -185,7 +192,7 @@ struct walk {
 };
 
 /* name or a.b.c, in one object */
-static const json_t *get(const json_t *object, const char *name)
+static const json_t *template_member(const json_t *object, const char *name)
 {
         char first[64];
         for (const char *dot; object && (dot = strchr(name, '.')); name = dot + 1) {
@@ -195,19 +202,19 @@ static const json_t *get(const json_t *object, const char *name)
         return json_object_get(object, name);
 }
 
-static const json_t *look_up(const struct walk *w, const char *name)
+static const json_t *template_lookup(const struct walk *w, const char *name)
 {
         if (streq(name, "."))
                 return w->scope[w->depth];
         for (unsigned i = w->depth + 1; i-- > 0;) {
-                const json_t *v = get(w->scope[i], name);
+                const json_t *v = template_member(w->scope[i], name);
                 if (v)
                         return v;
         }
         return NULL;
 }
 
-static void add_quoted(const struct walk *w, const char *v)
+static void template_add_quoted(const struct walk *w, const char *v)
 {
         static void (*const quote[])(struct str *, const char *) = {
                 [TEMPLATE_RAW] = str_add,
@@ -223,7 +230,7 @@ static void add_quoted(const struct walk *w, const char *v)
         quote[w->format](w->out, v);
 }
 
-static void add_indented(struct str *out, const char *v, unsigned indent)
+static void template_add_indented(struct str *out, const char *v, unsigned indent)
 {
         for (; *v; v++) {
                 str_addc(out, *v);
@@ -232,11 +239,11 @@ static void add_indented(struct str *out, const char *v, unsigned indent)
         }
 }
 
-static void add_value(const struct walk *w, const struct template_part *p)
+static void template_add_value(const struct walk *w, const struct template_part *p)
 {
-        const json_t *v = look_up(w, p->name);
+        const json_t *v = template_lookup(w, p->name);
         if (!v)
-                broken("no such name", p->name);
+                template_broken("no such name", p->name);
         if (json_is_integer(v)) {
                 str_addf(w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
                 return;
@@ -247,16 +254,16 @@ static void add_value(const struct walk *w, const struct template_part *p)
         }
         const char *text = json_string_value(v);
         if (!text)
-                broken("not a text, number or truth value", p->name);
+                template_broken("not a text, number or truth value", p->name);
         switch (p->filter) {
         case FILTER_NONE:
-                add_quoted(w, text);
+                template_add_quoted(w, text);
                 break;
         case FILTER_RAW:
                 str_add(w->out, text);
                 break;
         case FILTER_INDENT:
-                add_indented(w->out, text, p->indent);
+                template_add_indented(w->out, text, p->indent);
                 break;
         case FILTER_BASE64:
                 str_add_base64(w->out, text, strlen(text));
@@ -267,7 +274,7 @@ static void add_value(const struct walk *w, const struct template_part *p)
         }
 }
 
-static bool is_true(const json_t *v)
+static bool template_is_true(const json_t *v)
 {
         switch (v ? json_typeof(v) : JSON_NULL) {
         case JSON_OBJECT:
@@ -285,46 +292,48 @@ static bool is_true(const json_t *v)
         }
 }
 
-static void render(struct walk *w, const struct template_part *parts);
+static void template_render_parts(struct walk *w, const struct template_part *parts);
 
-static void render_inside(struct walk *w, const struct template_part *p, const json_t *scope)
+static void template_render_inside(
+        struct walk *w, const struct template_part *p, const json_t *scope)
 {
         w->scope[++w->depth] = scope;
-        render(w, p->inside);
+        template_render_parts(w, p->inside);
         w->depth--;
 }
 
-static void render_section(struct walk *w, const struct template_part *p)
+static void template_render_section(struct walk *w, const struct template_part *p)
 {
-        const json_t *v = look_up(w, p->name);
-        if (is_true(v) != (p->kind == PART_SECTION))
+        const json_t *v = template_lookup(w, p->name);
+        if (template_is_true(v) != (p->kind == PART_SECTION))
                 return;
         if (p->kind == PART_UNLESS || !json_is_array(v)) {
-                render_inside(w, p, p->kind == PART_UNLESS ? w->scope[w->depth] : v);
+                template_render_inside(w, p, p->kind == PART_UNLESS ? w->scope[w->depth] : v);
                 return;
         }
         for (size_t i = 0; i < json_array_size(v); i++)
-                render_inside(w, p, json_array_get(v, i));
+                template_render_inside(w, p, json_array_get(v, i));
 }
 
-static void render(struct walk *w, const struct template_part *parts)
+static void template_render_parts(struct walk *w, const struct template_part *parts)
 {
         for (const struct template_part *p = parts; p; p = p->next) {
                 if (p->kind == PART_TEXT)
                         str_addn(w->out, p->text, p->len);
                 else if (p->kind == PART_VALUE)
-                        add_value(w, p);
+                        template_add_value(w, p);
                 else
-                        render_section(w, p);
+                        template_render_section(w, p);
         }
 }
 
-void template_text(const char *text, enum template_format format, const json_t *values, struct str *out)
+void template_text(
+        const char *text, enum template_format format, const json_t *values, struct str *out)
 {
         struct parser p = { .at = text, .line_start = true };
-        struct template_part *parts = parse(&p, NULL);
+        struct template_part *parts = template_parse(&p, NULL);
         struct walk w = { .format = format, .scope = { values }, .out = out };
-        render(&w, parts);
+        template_render_parts(&w, parts);
         parts_free(parts);
 }
 
@@ -333,14 +342,14 @@ void template_render(const char *name, const json_t *values, struct str *out)
         static struct template_part **parsed; /* by file, on first use */
         const struct embed_file *f = embed_find(&templates, name);
         if (!f)
-                broken("no such template", name);
+                template_broken("no such template", name);
         if (!parsed)
                 parsed = xcalloc(templates.count, sizeof(*parsed));
         struct template_part **parts = &parsed[f - templates.files];
         if (!*parts) {
                 struct parser p = { .at = embed_text(&templates, f), .line_start = true };
-                *parts = parse(&p, NULL);
+                *parts = template_parse(&p, NULL);
         }
         struct walk w = { .format = template_format_of(name), .scope = { values }, .out = out };
-        render(&w, *parts);
+        template_render_parts(&w, *parts);
 }

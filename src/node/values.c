@@ -1,14 +1,18 @@
-/* Values of one node: its addresses, its peers, the versions of the day. */
+/* Values of one node: addresses, peers, versions. */
 #include "node/context.h"
 #include "base/quote.h"
 
-/* Up to this many nodes are named one by one in NO_PROXY; beyond, the /24 and /64 they stand in: the variable has to fit into an environment. */
+/* Up to this many nodes NO_PROXY has each address; with more, their /24 and /64 networks: the
+ * variable must fit into an environment. */
 #define NO_PROXY_NODES 64
 
 #define NO_PROXY_BLOCKS 512
 
-/* Bytes that the addresses of a block have in common: a /24 or a /64. Called for every node once a node, so it does no more than compare. */
-static bool same_block(const struct ip *a, const struct ip *b) { return a->family == b->family && !memcmp(a->b, b->b, a->family == 4 ? 3 : 8); }
+/* In the same /24 or /64. Called for every pair of nodes, so it must be fast. */
+static bool same_block(const struct ip *a, const struct ip *b)
+{
+        return a->family == b->family && !memcmp(a->b, b->b, a->family == 4 ? 3 : 8);
+}
 
 static void no_proxy_blocks(const struct cluster *c, struct str *s)
 {
@@ -19,7 +23,7 @@ static void no_proxy_blocks(const struct cluster *c, struct str *s)
                 size_t k = n;
                 if (!ip->family)
                         continue;
-                while (k && !same_block(seen[k - 1], ip)) /* from the last: neighbours come one after the other */
+                while (k && !same_block(seen[k - 1], ip)) /* from the last: often the same */
                         k--;
                 if (k || n == NO_PROXY_BLOCKS)
                         continue;
@@ -48,13 +52,14 @@ static void no_proxy_nodes(const struct cluster *c, struct str *s)
                         str_addf(s, ",%s", ip_format(&c->nodes[i / 2].ip[i % 2], text));
 }
 
-static const char *no_proxy(const struct context *x)
+static const char *no_proxy_values(const struct context *x)
 {
         const struct cluster *c = x->cluster;
         struct str s CLEANUP(str_release) = { 0 };
         const char *endpoint = cluster_endpoint_host(c);
         str_addf(&s, "localhost,127.0.0.1,::1,.svc,.%s", c->network.domain);
-        str_addf(&s, ",%s,%s", cidrs_join(x->arena, &c->network.pods), cidrs_join(x->arena, &c->network.services));
+        str_addf(&s, ",%s,%s", cidrs_join(x->arena, &c->network.pods),
+                cidrs_join(x->arena, &c->network.services));
         if (endpoint)
                 str_addf(&s, ",%s", endpoint);
         no_proxy_nodes(c, &s);
@@ -83,7 +88,9 @@ static json_t *image_values(const struct context *x)
 
 static json_t *flannel_values(const struct context *x)
 {
-        static const char *const backends[] = { [FLANNEL_VXLAN] = "vxlan", [FLANNEL_HOST_GW] = "host-gw", [FLANNEL_WIREGUARD] = "wireguard" };
+        static const char *const backends[] = { [FLANNEL_VXLAN] = "vxlan",
+                [FLANNEL_HOST_GW] = "host-gw",
+                [FLANNEL_WIREGUARD] = "wireguard" };
         const struct network *n = &x->cluster->network;
         const struct ip *v4 = node_ip(x->node, 4), *v6 = node_ip(x->node, 6);
         char text[IP_TEXT + 4];
@@ -93,8 +100,9 @@ static json_t *flannel_values(const struct context *x)
         json_object_set_new(v, "mtu", json_integer(n->fabric.mtu));
         json_object_set_new(v, "nftables", json_boolean(n->proxy_mode == PROXY_NFTABLES));
         for (size_t i = 0; i < n->pods.n; i++)
-                json_put(v, n->pods.v[i].ip.family == 4 ? "network" : "network6", cidr_format(&n->pods.v[i], text));
-        /* in dual-stack flannel looks an interface up by its IPv4 address */
+                json_put(v, n->pods.v[i].ip.family == 4 ? "network" : "network6",
+                        cidr_format(&n->pods.v[i], text));
+        /* with dual-stack, flannel finds an interface by its IPv4 address */
         const struct ip *own = n->pods.n > 1 && v4->family == 4 ? v4 : &x->node->ip[0];
         str_add(&args, "--iface=");
         quote_word(&args, n->fabric.interface ? n->fabric.interface : ip_format(own, text));
@@ -108,9 +116,10 @@ static json_t *flannel_values(const struct context *x)
 
 static json_t *encryption_values(const struct context *x)
 {
-        static const char *const providers[] = {
-                [ENCRYPTION_NONE] = "", [ENCRYPTION_SECRETBOX] = "secretbox", [ENCRYPTION_AESCBC] = "aescbc", [ENCRYPTION_AESGCM] = "aesgcm"
-        };
+        static const char *const providers[] = { [ENCRYPTION_NONE] = "",
+                [ENCRYPTION_SECRETBOX] = "secretbox",
+                [ENCRYPTION_AESCBC] = "aescbc",
+                [ENCRYPTION_AESGCM] = "aesgcm" };
         json_t *v = json_object(), *resources = json_array();
         for (size_t i = 0; i < x->cluster->encryption.resources.n; i++)
                 json_add(resources, x->cluster->encryption.resources.v[i]);
@@ -118,10 +127,15 @@ static json_t *encryption_values(const struct context *x)
         json_put(v, "provider", providers[x->cluster->encryption.provider]);
         const struct identity *id = x->in->identity;
         json_t *keys = json_array();
-        json_array_append_new(keys, json_pack("{s:s, s:s}", "name", id->encryption_key_name, "key", id->encryption_key));
+        json_array_append_new(keys, json_pack("{s:s, s:s}", "name", id->encryption_key_name, "key",
+                                            id->encryption_key));
         if (id->encryption_other)
-                json_array_append_new(keys, json_pack("{s:s, s:s}", "name", id->encryption_other_name, "key", id->encryption_other));
+                json_array_append_new(
+                        keys, json_pack("{s:s, s:s}", "name", id->encryption_other_name, "key",
+                                      id->encryption_other));
         json_object_set_new(v, "keys", keys);
+        json_object_set_new(
+                v, "plain_first", json_boolean(id->rotation.phase[ROTATE_ENCRYPT] == ROTATE_TRUST));
         return v;
 }
 
@@ -131,20 +145,23 @@ static json_t *gate_values(const struct cluster *c)
         for (size_t i = 0; i < c->feature_gates.n; i++) {
                 json_t *o = json_object();
                 json_put(o, "key", c->feature_gates.v[i].key);
-                json_object_set_new(o, "value", json_boolean(streq(c->feature_gates.v[i].value, "true")));
+                json_object_set_new(
+                        o, "value", json_boolean(streq(c->feature_gates.v[i].value, "true")));
                 json_array_append_new(list, o);
         }
-        return json_array_size(list) ? json_pack("{s:o}", "pairs", list) : (json_decref(list), json_false());
+        return json_array_size(list) ? json_pack("{s:o}", "pairs", list)
+                                     : (json_decref(list), json_false());
 }
 
 static void plain_values(struct context *x)
 {
-        static const char *const levels[] = {
-                [AUDIT_NONE] = "None", [AUDIT_METADATA] = "Metadata", [AUDIT_REQUEST] = "Request", [AUDIT_REQUEST_RESPONSE] = "RequestResponse"
-        };
-        static const char *const security[] = {
-                [POD_SECURITY_PRIVILEGED] = "privileged", [POD_SECURITY_BASELINE] = "baseline", [POD_SECURITY_RESTRICTED] = "restricted"
-        };
+        static const char *const levels[] = { [AUDIT_NONE] = "None",
+                [AUDIT_METADATA] = "Metadata",
+                [AUDIT_REQUEST] = "Request",
+                [AUDIT_REQUEST_RESPONSE] = "RequestResponse" };
+        static const char *const security[] = { [POD_SECURITY_PRIVILEGED] = "privileged",
+                [POD_SECURITY_BASELINE] = "baseline",
+                [POD_SECURITY_RESTRICTED] = "restricted" };
         const struct cluster *c = x->cluster;
         const struct os_id *os = os_find(x->facts->os_id);
         struct ip dns[2];
@@ -153,10 +170,12 @@ static void plain_values(struct context *x)
         json_put(v, "name", x->node->name);
         json_put(v, "domain", c->network.domain);
         json_put(v, "pods", cidrs_join(x->arena, &c->network.pods));
-        json_put(v, "pause", c->runtime.pause ? c->runtime.pause : x->catalogue.images[IMG_PAUSE].name);
-        json_put(v, "no_proxy", x->with & WITH_HTTP_PROXY ? no_proxy(x) : "");
+        json_put(v, "pause",
+                c->runtime.pause ? c->runtime.pause : x->catalogue.images[IMG_PAUSE].name);
+        json_put(v, "no_proxy", x->with & WITH_HTTP_PROXY ? no_proxy_values(x) : "");
         json_put(v, "audit_level", levels[c->audit.level]);
         json_put(v, "pod_security", security[c->admission.pod_security]);
+        json_put(v, "pod_warning", security[c->admission.pod_warning]);
         json_put(v, "resolv_conf", os && os->resolved ? "/run/systemd/resolve/resolv.conf" : "");
         json_object_set_new(v, "systemd_cgroup", json_boolean(x->facts->cgroup == 2));
         json_object_set_new(v, "cgroup_v1", json_boolean(x->facts->cgroup == 1));
@@ -172,7 +191,7 @@ static void plain_values(struct context *x)
 void node_values(struct context *x)
 {
         const struct {
-                unsigned need;
+                with_set need;
                 const char *key;
                 json_t *(*make)(const struct context *);
         } table[] = {

@@ -1,4 +1,4 @@
-/* The three that sign: made, read back, and examined. One that was made here and one that was brought in are held to the same. */
+/* The three CAs: made, loaded and checked. The user's own CAs pass the same checks. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -24,13 +24,15 @@ static void chain_release(struct chain *c)
                 X509_free(c->x[i]);
 }
 
-static int unfit(const struct ca_source *src, struct error *err, const char *path, const char *why, const char *hint)
+static int authority_unfit(const struct ca_source *src, struct error *err, const char *path,
+        const char *why, const char *hint)
 {
         error_set(err, EINVAL, src->status, "cannot use %s: %s", path, why);
         return error_hint(err, "%s", hint ? hint : src->hint);
 }
 
-static int chain_read(const struct ca_source *src, const struct str *text, struct chain *out, struct error *err)
+static int chain_read(
+        const struct ca_source *src, const struct str *text, struct chain *out, struct error *err)
 {
         BIO *b = BIO_new_mem_buf(str_text(text), (int)text->len);
         X509 *x = NULL;
@@ -40,13 +42,17 @@ static int chain_read(const struct ca_source *src, const struct str *text, struc
         ERR_clear_error();
         BIO_free(b);
         if (x)
-                return unfit(src, err, src->cert_path, "it holds more than 8 certificates", "keep the signing certificate and its chain only");
+                return authority_unfit(src, err, src->cert_path,
+                        "it holds more than 8 certificates",
+                        "keep the signing certificate and its chain only");
         if (!text->len)
-                return unfit(src, err, src->cert_path, "it is empty", NULL);
+                return authority_unfit(src, err, src->cert_path, "it is empty", NULL);
         if (out->n == 0)
-                return unfit(src, err, src->cert_path, "it holds no certificate in PEM form", NULL);
+                return authority_unfit(
+                        src, err, src->cert_path, "it holds no certificate in PEM form", NULL);
         if (!end)
-                return unfit(src, err, src->cert_path, "one of its certificates is damaged", NULL);
+                return authority_unfit(
+                        src, err, src->cert_path, "one of its certificates is damaged", NULL);
         return 0;
 }
 
@@ -56,7 +62,7 @@ static const char *common_name(X509 *x, char buf[128])
         return buf;
 }
 
-/* Every certificate of the file must be an authority that may sign, and be valid now. */
+/* Every certificate of the file must be a CA that may sign, and be valid now. */
 static int check_one(const struct ca_source *src, X509 *x, time_t now, struct error *err)
 {
         char name[128], when[32];
@@ -67,71 +73,88 @@ static int check_one(const struct ca_source *src, X509 *x, time_t now, struct er
         if (flags & EXFLAG_INVALID)
                 why = "has extensions that cannot be read";
         else if (!(flags & EXFLAG_BCONS) || !(flags & EXFLAG_CA))
-                why = "is not an authority: basicConstraints does not say CA:TRUE";
+                why = "is not a CA: basicConstraints does not say CA:TRUE";
         else if (!(X509_get_key_usage(x) & KU_KEY_CERT_SIGN))
                 why = "may not sign certificates: keyUsage lacks keyCertSign";
-        else if (purpose != UINT32_MAX && !(purpose & XKU_ANYEKU) && (purpose & (XKU_SSL_SERVER | XKU_SSL_CLIENT)) != (XKU_SSL_SERVER | XKU_SSL_CLIENT))
+        else if (purpose != UINT32_MAX && !(purpose & XKU_ANYEKU) &&
+                 (purpose & (XKU_SSL_SERVER | XKU_SSL_CLIENT)) != (XKU_SSL_SERVER | XKU_SSL_CLIENT))
                 why = "may not sign for both servers and clients: extendedKeyUsage lacks serverAuth or clientAuth";
         common_name(x, name);
         if (why) {
-                error_set(err, EINVAL, src->status, "cannot use %s: %s %s", src->cert_path, name, why);
+                error_set(err, EINVAL, src->status, "cannot use %s: %s %s", src->cert_path, name,
+                        why);
                 return error_hint(err, "%s", src->hint);
         }
         if (from <= now && now < to)
                 return 0;
-        strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(now < to ? &from : &to, &tm));
-        error_set(err, EINVAL, src->status, "cannot use %s: %s %s %s", src->cert_path, name, now < to ? "is not valid before" : "expired on", when);
+        strftime(
+                when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(now < to ? &from : &to, &tm));
+        error_set(err, EINVAL, src->status, "cannot use %s: %s %s %s", src->cert_path, name,
+                now < to ? "is not valid before" : "expired on", when);
         return error_hint(err, "%s", now < to ? "check this computer's clock" : src->expired);
 }
 
-static bool issued(X509 *issuer, X509 *x)
+static bool cert_issued_by(X509 *issuer, X509 *x)
 {
-        bool ok = X509_check_issued(issuer, x) == X509_V_OK && X509_verify(x, X509_get0_pubkey(issuer)) == 1;
+        bool ok = X509_check_issued(issuer, x) == X509_V_OK &&
+                  X509_verify(x, X509_get0_pubkey(issuer)) == 1;
         ERR_clear_error();
         return ok;
 }
 
-/* Each certificate is issued by the next; authorities above allow as many below as there are. */
-static int check_chain(const struct ca_source *src, const struct chain *c, time_t now, struct error *err)
+/* Each certificate is issued by the next, and no pathlen is exceeded. */
+static int check_chain(
+        const struct ca_source *src, const struct chain *c, time_t now, struct error *err)
 {
         char lower[128], upper[128];
         for (size_t i = 0; i < c->n; i++) {
                 int r = check_one(src, c->x[i], now, err);
                 if (r < 0)
                         return r;
-                if (i && !issued(c->x[i], c->x[i - 1])) {
-                        error_set(err, EINVAL, src->status, "cannot use %s: certificate %zu (%s) was not issued by certificate %zu (%s)", src->cert_path, i,
-                                common_name(c->x[i - 1], lower), i + 1, common_name(c->x[i], upper));
-                        return error_hint(err, "put the signing certificate first, then the one that issued it, and the root last");
+                if (i && !cert_issued_by(c->x[i], c->x[i - 1])) {
+                        error_set(err, EINVAL, src->status,
+                                "cannot use %s: certificate %zu (%s) was not issued by certificate %zu (%s)",
+                                src->cert_path, i, common_name(c->x[i - 1], lower), i + 1,
+                                common_name(c->x[i], upper));
+                        return error_hint(err,
+                                "put the signing certificate first, then the one that issued it, and the root last");
                 }
                 long allowed = X509_get_pathlen(c->x[i]);
                 if (i && allowed >= 0 && (size_t)allowed < i) {
-                        error_set(err, EINVAL, src->status, "cannot use %s: %s allows %ld authorities below it (pathlen), and there are %zu", src->cert_path,
-                                common_name(c->x[i], upper), allowed, i);
+                        error_set(err, EINVAL, src->status,
+                                "cannot use %s: %s allows %ld CAs below it (pathlen), and there are %zu",
+                                src->cert_path, common_name(c->x[i], upper), allowed, i);
                         return error_hint(err, "%s", src->hint);
                 }
         }
         return 0;
 }
 
-static int key_read(const struct ca_source *src, const struct str *text, EVP_PKEY **out, struct error *err)
+static int key_read(
+        const struct ca_source *src, const struct str *text, EVP_PKEY **out, struct error *err)
 {
         if (!text->len)
-                return unfit(src, err, src->key_path, "it is empty", NULL);
+                return authority_unfit(src, err, src->key_path, "it is empty", NULL);
         if (key_encrypted(str_span(text))) {
-                error_set(err, EINVAL, src->status, "cannot use %s: the key is encrypted with a password", src->key_path);
-                return error_hint(err, "decrypt it into a file only you can read: (umask 077; openssl pkey -in %s -out ca-plain.key)", src->key_path);
+                error_set(err, EINVAL, src->status,
+                        "cannot use %s: the key is encrypted with a password", src->key_path);
+                return error_hint(err,
+                        "decrypt it into a file only you can read: (umask 077; openssl pkey -in %s -out ca-plain.key)",
+                        src->key_path);
         }
         *out = key_parse(str_span(text));
         if (!*out)
-                return unfit(src, err, src->key_path, "it holds no private key in PEM form", NULL);
+                return authority_unfit(
+                        src, err, src->key_path, "it holds no private key in PEM form", NULL);
         if (!issuer_supports(*out))
-                return unfit(
-                        src, err, src->key_path, "its kind of key cannot sign here", "use ECDSA with P-256, P-384 or P-521, or RSA with at least 2048 bits");
+                return authority_unfit(src, err, src->key_path,
+                        "slipway cannot sign with this kind of key",
+                        "use ECDSA with P-256, P-384 or P-521, or RSA with at least 2048 bits");
         return 0;
 }
 
-static int check_key(const struct ca_source *src, const struct chain *c, EVP_PKEY *k, struct error *err)
+static int check_key(
+        const struct ca_source *src, const struct chain *c, EVP_PKEY *k, struct error *err)
 {
         size_t i = 0;
         while (i < c->n && X509_check_private_key(c->x[i], k) != 1)
@@ -140,11 +163,15 @@ static int check_key(const struct ca_source *src, const struct chain *c, EVP_PKE
         if (i == 0)
                 return 0;
         if (i < c->n) {
-                error_set(err, EINVAL, src->status, "cannot use %s: the key in %s belongs to certificate %zu of the file, not to the first", src->cert_path,
-                        src->key_path, i + 1);
-                return error_hint(err, "put the signing certificate first, then the one that issued it, and the root last");
+                error_set(err, EINVAL, src->status,
+                        "cannot use %s: the key in %s belongs to certificate %zu of the file, not to the first",
+                        src->cert_path, src->key_path, i + 1);
+                return error_hint(err,
+                        "put the signing certificate first, then the one that issued it, and the root last");
         }
-        error_set(err, EINVAL, src->status, "cannot use %s: the key does not belong to the certificate in %s", src->key_path, src->cert_path);
+        error_set(err, EINVAL, src->status,
+                "cannot use %s: the key does not belong to the certificate in %s", src->key_path,
+                src->cert_path);
         return error_hint(err, "%s", src->hint);
 }
 
@@ -159,10 +186,11 @@ static int add_cert(struct str *s, X509 *x, struct error *err)
         return 0;
 }
 
-/* The texts, in one form whatever the files looked like. */
-static int fill(struct authority *a, struct chain *c, EVP_PKEY *k, struct error *err)
+/* PEM texts in one form, whatever the files look like. */
+static int authority_fill(struct authority *a, struct chain *c, EVP_PKEY *k, struct error *err)
 {
-        struct str bundle CLEANUP(str_release) = { 0 }, chain CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 };
+        struct str bundle CLEANUP(str_release) = { 0 }, chain CLEANUP(str_release) = { 0 },
+                          key CLEANUP(str_wipe_release) = { 0 };
         int r = key_pem_any(k, &key, err);
         size_t first = 0;
         for (size_t i = 0; r == 0 && i < c->n; i++) {
@@ -184,7 +212,8 @@ static int fill(struct authority *a, struct chain *c, EVP_PKEY *k, struct error 
         return 0;
 }
 
-int authority_parse(const struct ca_source *src, const struct str *cert, const struct str *key, time_t now, struct authority *out, struct error *err)
+int authority_parse(const struct ca_source *src, const struct str *cert, const struct str *key,
+        time_t now, struct authority *out, struct error *err)
 {
         struct chain c CLEANUP(chain_release) = { 0 };
         EVP_PKEY *k CLEANUP(pkey_p) = NULL;
@@ -196,18 +225,23 @@ int authority_parse(const struct ca_source *src, const struct str *cert, const s
         if (r == 0)
                 r = check_chain(src, &c, now, err);
         if (r == 0)
-                r = fill(out, &c, k, err);
+                r = authority_fill(out, &c, k, err);
         if (r == 0)
                 out->pkey = TAKE(k);
         return r;
 }
 
-int authority_create(struct pki *p, enum ca_id ca, const struct certificates *c, time_t now, struct authority *out, struct error *err)
+int authority_create(struct pki *p, enum ca_id ca, const struct certificates *c, time_t now,
+        struct authority *out, struct error *err)
 {
-        struct want w CLEANUP(want_release) = { .authority = true, .lifetime = c->ca_lifetime, .algorithm = c->algorithm };
+        struct want w CLEANUP(want_release) = {
+                .authority = true, .lifetime = c->ca_lifetime, .algorithm = c->algorithm
+        };
         EVP_PKEY *k CLEANUP(pkey_p) = NULL;
-        struct str der CLEANUP(str_release) = { 0 }, cert CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 };
-        static const struct ca_source src = { "a new certificate", "a new key", "this is a fault of slipway", "set certificates.caLifetime longer",
+        struct str der CLEANUP(str_release) = { 0 }, cert CLEANUP(str_release) = { 0 },
+                       key CLEANUP(str_wipe_release) = { 0 };
+        static const struct ca_source src = { "a new certificate", "a new key",
+                "this is a bug in slipway: report it", "set a longer certificates.caLifetime",
                 EXIT_INTERNAL };
         want_cn(&w, ca_table[ca].cn);
         int r = key_generate(p, c->algorithm, &k, err);
@@ -221,31 +255,38 @@ int authority_create(struct pki *p, enum ca_id ca, const struct certificates *c,
         return authority_parse(&src, &cert, &key, now, out, err);
 }
 
-void authority_both(const struct authority *old, const struct authority *new, struct authority *into)
+void authority_both(
+        const struct authority *old, const struct authority *new, struct authority *into)
 {
-        char *bundle = xasprintf("%s%s", old->bundle, new->bundle), *clients = xasprintf("%s%s", old->cert, new->cert);
+        char *bundle = xasprintf("%s%s", old->bundle, new->bundle),
+             *clients = xasprintf("%s%s", old->cert, new->cert);
         free(into->bundle);
         free(into->clients);
         into->bundle = bundle;
         into->clients = clients;
 }
 
-static int read_part(const char *path, bool secret, const char *other, struct str *out, struct error *err)
+static int read_part(
+        const char *path, bool secret, const char *other, struct str *out, struct error *err)
 {
         int r = store_read(path, secret, out, err);
         if (r != -ENOENT || err->code)
                 return r;
-        error_set(err, ENOENT, EXIT_STATE, "%s is missing, and %s cannot be used without it", path, other);
-        return error_hint(err, "restore it from a backup; an authority that is in use cannot be made again");
+        error_set(err, ENOENT, EXIT_STATE, "%s is missing, and %s cannot be used without it", path,
+                other);
+        return error_hint(
+                err, "restore it from a backup: a CA that is in use cannot be made again");
 }
 
-int authority_load(const char *dir, enum ca_id ca, time_t now, struct authority *out, struct error *err)
+int authority_load(
+        const char *dir, enum ca_id ca, time_t now, struct authority *out, struct error *err)
 {
         char *cert_path CLEANUP(free_p) = xasprintf("%s/pki/%s.crt", dir, ca_table[ca].path);
         char *key_path CLEANUP(free_p) = xasprintf("%s/pki/%s.key", dir, ca_table[ca].path);
         struct str cert CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 };
-        struct ca_source src = { cert_path, key_path, "restore both files from a backup; an authority that is in use cannot be made again",
-                "every certificate it signed has expired with it: check this computer's clock, else give the cluster a new authority (certs rotate-ca)",
+        struct ca_source src = { cert_path, key_path,
+                "restore both files from a backup: a CA that is in use cannot be made again",
+                "check this computer's clock; if it is right, every certificate of this CA has expired too: make a new CA with slipway certs rotate-ca",
                 EXIT_STATE };
         int r = read_part(cert_path, false, key_path, &cert, err);
         if (r == 0)
@@ -253,15 +294,18 @@ int authority_load(const char *dir, enum ca_id ca, time_t now, struct authority 
         return r < 0 ? r : authority_parse(&src, &cert, &key, now, out, err);
 }
 
-/* etcd lets in whoever its authority signed, and the front proxy may speak for anyone: neither may be the users' own. */
+/* etcd accepts every client of its CA, and the front proxy may act as any user: neither may share a
+ * CA with users. */
 int authorities_distinct(const struct identity *id, enum exit_status status, struct error *err)
 {
         for (int a = 0; a < CA_COUNT; a++)
                 for (int b = a + 1; b < CA_COUNT; b++)
                         if (EVP_PKEY_eq(id->ca[a].pkey, id->ca[b].pkey) == 1) {
-                                error_set(err, EINVAL, status, "%s and %s are the same authority: a certificate made for one would be let in by the other",
+                                error_set(err, EINVAL, status,
+                                        "%s and %s are the same CA: each would accept certificates issued for the other",
                                         ca_table[a].field, ca_table[b].field);
-                                return error_hint(err, "give each its own, or leave one out and it is made");
+                                return error_hint(err,
+                                        "use a CA for each, or leave one out and slipway makes it");
                         }
         ERR_clear_error();
         return 0;

@@ -1,20 +1,28 @@
-/* Certificates are put together as bytes from what is wanted, a serial, a validity and a public key. So "does this one still say what is
- * wanted?" is answered by building it again around its own serial, validity and key, and comparing. */
+/* Certificates are built as bytes from the wanted contents, a serial, a validity and a public key.
+ * So whether one still has the wanted contents is found by building it again with its own serial,
+ * validity and key, and comparing. */
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 
 #include "pki/pki.h"
 
-#define SPAN(text)                                        \
-        {                                                 \
+#define SPAN(text) \
+        { \
                 (const uint8_t *)(text), sizeof(text) - 1 \
         }
-#define BACKDATE 300 /* seconds: the clocks of a new cluster are not yet one */
+#define BACKDATE 300 /* seconds: the clocks of new nodes may differ */
 
-enum extension { EXT_KEY_ID = 0x0e, EXT_KEY_USAGE = 0x0f, EXT_NAMES = 0x11, EXT_CONSTRAINTS = 0x13, EXT_ISSUER_KEY_ID = 0x23, EXT_PURPOSE = 0x25 };
+enum extension {
+        EXT_KEY_ID = 0x0e,
+        EXT_KEY_USAGE = 0x0f,
+        EXT_NAMES = 0x11,
+        EXT_CONSTRAINTS = 0x13,
+        EXT_ISSUER_KEY_ID = 0x23,
+        EXT_PURPOSE = 0x25
+};
 
-/* How an authority signs, by its own key. */
+/* Signature algorithm by the kind of the CA's key. */
 static const struct signature {
         const char *type, *group, *digest;
         struct span algorithm;
@@ -22,7 +30,8 @@ static const struct signature {
         { "EC", "prime256v1", "SHA256", SPAN("\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02") },
         { "EC", "secp384r1", "SHA384", SPAN("\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x03") },
         { "EC", "secp521r1", "SHA512", SPAN("\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x04") },
-        { "RSA", NULL, "SHA256", SPAN("\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\x00") },
+        { "RSA", NULL, "SHA256",
+                SPAN("\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\x00") },
 };
 
 static const struct signature *signature_of(EVP_PKEY *k)
@@ -31,7 +40,9 @@ static const struct signature *signature_of(EVP_PKEY *k)
         if (EVP_PKEY_is_a(k, "EC"))
                 EVP_PKEY_get_group_name(k, group, sizeof(group), NULL);
         for (size_t i = 0; i < ARRAY_SIZE(signatures); i++)
-                if (EVP_PKEY_is_a(k, signatures[i].type) && (signatures[i].group ? streq(group, signatures[i].group) : EVP_PKEY_get_bits(k) >= 2048))
+                if (EVP_PKEY_is_a(k, signatures[i].type) &&
+                        (signatures[i].group ? streq(group, signatures[i].group)
+                                             : EVP_PKEY_get_bits(k) >= 2048))
                         return &signatures[i];
         return NULL;
 }
@@ -67,12 +78,13 @@ void want_cn(struct want *w, const char *cn)
         w->subject = all;
 }
 
-static void add_name(struct want *w, int tag, const void *data, size_t n)
+static void want_add_name(struct want *w, int tag, const void *data, size_t n)
 {
         struct span in = str_span(&w->san), have;
         while (in.n) {
                 int t = in.p[0];
-                if (!der_take(&in, t, &have, NULL) || (t == tag && have.n == n && memcmp(have.p, data, n) == 0))
+                if (!der_take(&in, t, &have, NULL) ||
+                        (t == tag && have.n == n && memcmp(have.p, data, n) == 0))
                         return;
         }
         der_add(&w->san, tag, data, n);
@@ -81,7 +93,7 @@ static void add_name(struct want *w, int tag, const void *data, size_t n)
 void want_ip(struct want *w, const struct ip *ip)
 {
         if (ip->family)
-                add_name(w, 0x87, ip->b, ip->family == 4 ? 4 : 16);
+                want_add_name(w, 0x87, ip->b, ip->family == 4 ? 4 : 16);
 }
 
 void want_host(struct want *w, const char *host)
@@ -92,7 +104,7 @@ void want_host(struct want *w, const char *host)
         if (ip_parse(host, &ip))
                 want_ip(w, &ip);
         else
-                add_name(w, 0x82, host, strlen(host));
+                want_add_name(w, 0x82, host, strlen(host));
 }
 
 time_t asn1_time(const ASN1_TIME *t)
@@ -101,16 +113,17 @@ time_t asn1_time(const ASN1_TIME *t)
         return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
 }
 
-static int prepare(struct issuer *i, EVP_PKEY *k, struct error *err)
+static int issuer_prepare(struct issuer *i, EVP_PKEY *k, struct error *err)
 {
         const struct signature *s = signature_of(k);
         i->pkey = k;
         i->algorithm = s ? s->algorithm : (struct span){ 0 };
         i->md = s ? EVP_MD_fetch(NULL, s->digest, NULL) : NULL;
         i->sign = EVP_PKEY_CTX_new(k, NULL);
-        if (!i->md || !i->sign || EVP_PKEY_sign_init(i->sign) != 1 || EVP_PKEY_CTX_set_signature_md(i->sign, i->md) != 1 ||
+        if (!i->md || !i->sign || EVP_PKEY_sign_init(i->sign) != 1 ||
+                EVP_PKEY_CTX_set_signature_md(i->sign, i->md) != 1 ||
                 (!s->group && EVP_PKEY_CTX_set_rsa_padding(i->sign, RSA_PKCS1_PADDING) != 1))
-                return openssl_error(err, "cannot sign with the key of the authority");
+                return openssl_error(err, "cannot sign with the key of the CA");
         return 0;
 }
 
@@ -120,14 +133,14 @@ int issuer_init(struct issuer *i, X509 *x, EVP_PKEY *k, struct error *err)
         int n = i2d_X509_NAME(X509_get_subject_name(x), &name);
         const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(x);
         if (n <= 0)
-                return openssl_error(err, "cannot read the authority's name");
+                return openssl_error(err, "cannot read the name of the CA");
         str_addn(&i->name, name, (size_t)n);
         OPENSSL_free(name);
         if (id)
                 str_addn(&i->key_id, ASN1_STRING_get0_data(id), (size_t)ASN1_STRING_length(id));
         i->not_before = asn1_time(X509_get0_notBefore(x));
         i->not_after = asn1_time(X509_get0_notAfter(x));
-        return prepare(i, k, err);
+        return issuer_prepare(i, k, err);
 }
 
 void issuer_release(struct issuer *i)
@@ -139,7 +152,8 @@ void issuer_release(struct issuer *i)
         *i = (struct issuer){ 0 };
 }
 
-static void add_extension(struct str *s, enum extension e, bool critical, const void *value, size_t n)
+static void add_extension(
+        struct str *s, enum extension e, bool critical, const void *value, size_t n)
 {
         uint8_t oid[3] = { 0x55, 0x1d, (uint8_t)e };
         size_t seq = der_open(s, DER_SEQUENCE);
@@ -158,7 +172,8 @@ static void add_key_usage(struct str *s, uint8_t bits)
 
 static void add_purpose(struct str *s, unsigned usage)
 {
-        static const char server[] = "\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x01", client[] = "\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x02";
+        static const char server[] = "\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x01",
+                          client[] = "\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x02";
         uint8_t value[22] = { DER_SEQUENCE };
         size_t n = 2;
         if (usage & USAGE_SERVER) {
@@ -178,7 +193,9 @@ static void add_key_id(struct str *s, struct span spki)
 {
         struct span seq = { 0 }, bits = { 0 };
         uint8_t digest[32], value[22] = { DER_OCTETS, 20 };
-        if (!der_take(&spki, DER_SEQUENCE, &seq, NULL) || !der_take(&seq, DER_SEQUENCE, NULL, NULL) || !der_take(&seq, DER_BITS, &bits, NULL) || bits.n < 2 ||
+        if (!der_take(&spki, DER_SEQUENCE, &seq, NULL) ||
+                !der_take(&seq, DER_SEQUENCE, NULL, NULL) ||
+                !der_take(&seq, DER_BITS, &bits, NULL) || bits.n < 2 ||
                 EVP_Digest(bits.p + 1, bits.n - 1, digest, NULL, EVP_sha256(), NULL) != 1)
                 return;
         memcpy(value + 2, digest, 20);
@@ -194,10 +211,13 @@ static void add_issuer_key_id(struct str *s, const struct str *id)
         add_extension(s, EXT_ISSUER_KEY_ID, false, value.data, value.len);
 }
 
-static void add_extensions(struct str *s, const struct issuer *i, const struct want *w, struct span spki)
+static void add_extensions(
+        struct str *s, const struct issuer *i, const struct want *w, struct span spki)
 {
         size_t outer = der_open(s, 0xa3), seq = der_open(s, DER_SEQUENCE);
-        add_key_usage(s, w->authority ? 0x86 : algorithm_table[w->algorithm].usage); /* an authority: signature, certificates, revocation lists */
+        add_key_usage(s, w->authority /* signature, certificates, revocation lists */
+                                 ? 0x86
+                                 : algorithm_table[w->algorithm].usage);
         if (w->usage)
                 add_purpose(s, w->usage);
         if (w->authority)
@@ -216,7 +236,8 @@ static void add_extensions(struct str *s, const struct issuer *i, const struct w
         der_close(s, outer);
 }
 
-static void add_tbs(struct str *s, const struct issuer *i, const struct want *w, struct span serial, struct span validity, struct span spki)
+static void add_tbs(struct str *s, const struct issuer *i, const struct want *w, struct span serial,
+        struct span validity, struct span spki)
 {
         size_t seq = der_open(s, DER_SEQUENCE);
         str_addn(s, "\xa0\x03\x02\x01\x02", 5); /* version 3 */
@@ -257,20 +278,23 @@ static void add_validity(struct str *s, const struct issuer *i, const struct wan
         der_close(s, seq);
 }
 
-static int add_signature(struct str *s, const struct issuer *i, const uint8_t *data, size_t n, struct error *err)
+static int add_signature(
+        struct str *s, const struct issuer *i, const uint8_t *data, size_t n, struct error *err)
 {
         uint8_t digest[EVP_MAX_MD_SIZE], sig[2048];
         unsigned digest_len = 0;
         size_t len = sizeof(sig) - 1;
         sig[0] = 0; /* unused bits */
-        if (EVP_Digest(data, n, digest, &digest_len, i->md, NULL) != 1 || EVP_PKEY_sign(i->sign, sig + 1, &len, digest, digest_len) != 1)
+        if (EVP_Digest(data, n, digest, &digest_len, i->md, NULL) != 1 ||
+                EVP_PKEY_sign(i->sign, sig + 1, &len, digest, digest_len) != 1)
                 return openssl_error(err, "cannot sign a certificate");
         str_addn(s, i->algorithm.p, i->algorithm.n);
         der_add(s, DER_BITS, sig, len + 1);
         return 0;
 }
 
-int cert_issue(const struct issuer *i, const struct want *w, struct span spki, time_t now, struct str *out, struct error *err)
+int cert_issue(const struct issuer *i, const struct want *w, struct span spki, time_t now,
+        struct str *out, struct error *err)
 {
         uint8_t serial[18];
         struct str validity CLEANUP(str_release) = { 0 };
@@ -286,23 +310,26 @@ int cert_issue(const struct issuer *i, const struct want *w, struct span spki, t
         return r;
 }
 
-int cert_issue_self(const struct want *w, EVP_PKEY *k, time_t now, struct str *out, struct error *err)
+int cert_issue_self(
+        const struct want *w, EVP_PKEY *k, time_t now, struct str *out, struct error *err)
 {
         struct issuer self CLEANUP(issuer_release) = { .not_after = FAR_FUTURE };
         struct str spki CLEANUP(str_release) = { 0 };
         str_addn(&self.name, w->subject.data, w->subject.len);
-        int r = prepare(&self, k, err);
+        int r = issuer_prepare(&self, k, err);
         if (r == 0)
                 r = key_spki(k, &spki, err);
         return r < 0 ? r : cert_issue(&self, w, str_span(&spki), now, out, err);
 }
 
-/* Long enough: at least a third of its life is left, or a new one would not last longer either. */
-static bool lasts(const struct issuer *i, const struct want *w, struct span validity, time_t now)
+/* At least a third of its lifetime is left, or a new one would not expire later. */
+static bool cert_lasts(
+        const struct issuer *i, const struct want *w, struct span validity, time_t now)
 {
         struct span v;
         time_t from, to;
-        if (!der_take(&validity, DER_SEQUENCE, &v, NULL) || !der_take_time(&v, &from) || !der_take_time(&v, &to))
+        if (!der_take(&validity, DER_SEQUENCE, &v, NULL) || !der_take_time(&v, &from) ||
+                !der_take_time(&v, &to))
                 return false;
         if (from > now || to <= now || to > i->not_after)
                 return false;
@@ -313,11 +340,17 @@ bool cert_fits(const struct issuer *i, const struct want *w, struct span der, ti
 {
         const struct algorithm *a = &algorithm_table[w->algorithm];
         struct span cert, tbs, whole, serial, validity, spki;
-        if (!der_take(&der, DER_SEQUENCE, &cert, NULL) || der.n || !der_take(&cert, DER_SEQUENCE, &tbs, &whole) || !der_take(&tbs, 0xa0, NULL, NULL) ||
-                !der_take(&tbs, DER_INTEGER, NULL, &serial) || !der_take(&tbs, DER_SEQUENCE, NULL, NULL) || !der_take(&tbs, DER_SEQUENCE, NULL, NULL) ||
-                !der_take(&tbs, DER_SEQUENCE, NULL, &validity) || !der_take(&tbs, DER_SEQUENCE, NULL, NULL) || !der_take(&tbs, DER_SEQUENCE, NULL, &spki))
+        if (!der_take(&der, DER_SEQUENCE, &cert, NULL) || der.n ||
+                !der_take(&cert, DER_SEQUENCE, &tbs, &whole) || !der_take(&tbs, 0xa0, NULL, NULL) ||
+                !der_take(&tbs, DER_INTEGER, NULL, &serial) ||
+                !der_take(&tbs, DER_SEQUENCE, NULL, NULL) ||
+                !der_take(&tbs, DER_SEQUENCE, NULL, NULL) ||
+                !der_take(&tbs, DER_SEQUENCE, NULL, &validity) ||
+                !der_take(&tbs, DER_SEQUENCE, NULL, NULL) ||
+                !der_take(&tbs, DER_SEQUENCE, NULL, &spki))
                 return false;
-        if (spki.n != a->spki_len || memcmp(spki.p, a->spki.p, a->spki.n) || !lasts(i, w, validity, now))
+        if (spki.n != a->spki_len || memcmp(spki.p, a->spki.p, a->spki.n) ||
+                !cert_lasts(i, w, validity, now))
                 return false;
         struct str again CLEANUP(str_release) = { 0 };
         str_reserve(&again, whole.n + 64);

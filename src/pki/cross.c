@@ -1,6 +1,7 @@
-/* The new cluster authority gets a certificate from the old one, which servers send behind their own: who only knows the old one, such as a pod that has read its
- * ca.crt once and for all, still finds its way to it. Nobody is let in by it, for it says no more than that the new one is to be believed; so it stays as long as it
- * can be of use: until the old authority would have expired, or the next rotation puts its own in this place. */
+/* The cross-certificate: the old cluster CA certifies the new one, and servers append it to their
+ * own certificate. So clients that trust only the old CA, such as a pod that read ca.crt once at
+ * its start, can verify servers of the new one. It admits no clients. It stays until the old CA
+ * would have expired, or until the next rotation replaces it. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
@@ -8,7 +9,7 @@
 
 char *cross_path(const char *dir) { return xasprintf("%s/pki/ca.cross.crt", dir); }
 
-/* Only where it is this authority's, for a killed run may have left another's, and only as long as it is good. */
+/* Only if it is for this CA (a killed run may have left another) and has not expired. */
 int cross_read(const char *dir, time_t now, struct authority *a, struct error *err)
 {
         char *path CLEANUP(free_p) = cross_path(dir);
@@ -18,7 +19,8 @@ int cross_read(const char *dir, time_t now, struct authority *a, struct error *e
                 return r == -ENOENT && !err->code ? 0 : r;
         BIO *b = BIO_new_mem_buf(str_text(&text), (int)text.len);
         X509 *x CLEANUP(x509_p) = b ? PEM_read_bio_X509(b, NULL, NULL, NULL) : NULL;
-        if (x && X509_check_private_key(x, a->pkey) == 1 && asn1_time(X509_get0_notAfter(x)) > now) {
+        if (x && X509_check_private_key(x, a->pkey) == 1 &&
+                asn1_time(X509_get0_notAfter(x)) > now) {
                 char *chain = xasprintf("%s%s", str_text(&text), a->chain);
                 free(a->chain);
                 a->chain = chain;
@@ -28,13 +30,16 @@ int cross_read(const char *dir, time_t now, struct authority *a, struct error *e
         return 0;
 }
 
-int cross_make(const struct authority *old, struct authority *new, int64_t lifetime, const char *dir, time_t now, struct error *err)
+int cross_make(const struct authority *old, struct authority *new, int64_t lifetime,
+        const char *dir, time_t now, struct error *err)
 {
         struct issuer issuer CLEANUP(issuer_release) = { 0 };
         struct want w CLEANUP(want_release) = { .authority = true, .lifetime = lifetime };
-        struct str spki CLEANUP(str_release) = { 0 }, der CLEANUP(str_release) = { 0 }, pem CLEANUP(str_release) = { 0 };
+        struct str spki CLEANUP(str_release) = { 0 }, der CLEANUP(str_release) = { 0 },
+                        pem CLEANUP(str_release) = { 0 };
         unsigned char *name = NULL;
-        int n = i2d_X509_NAME(X509_get_subject_name(new->x509), &name), r = issuer_init(&issuer, old->x509, old->pkey, err);
+        int n = i2d_X509_NAME(X509_get_subject_name(new->x509), &name),
+            r = issuer_init(&issuer, old->x509, old->pkey, err);
         if (n > 0)
                 str_addn(&w.subject, name, (size_t)n);
         OPENSSL_free(name);

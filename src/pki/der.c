@@ -28,7 +28,7 @@ size_t der_open(struct str *s, int tag)
         return s->len;
 }
 
-/* The length goes in front of what is there already: it is short, and moving it is cheaper than building it twice. */
+/* The length goes in front of the contents: moving them is cheaper than building them twice. */
 void der_close(struct str *s, size_t opened)
 {
         size_t n = s->len - opened, bytes = length_bytes(n);
@@ -127,7 +127,8 @@ bool pem_find(struct span text, const char *label, struct span *block)
                 const uint8_t *dash = memmem(p + 5, (size_t)(stop - p - 5), "-----", 5);
                 if (!dash)
                         return false;
-                if ((size_t)(dash - p) < sizeof(begin) - 1 + label_len || memcmp(dash - label_len, label, label_len)) {
+                if ((size_t)(dash - p) < sizeof(begin) - 1 + label_len ||
+                        memcmp(dash - label_len, label, label_len)) {
                         p = dash;
                         continue;
                 }
@@ -141,39 +142,13 @@ bool pem_find(struct span text, const char *label, struct span *block)
         return false;
 }
 
-static int base64_value(uint8_t c)
-{
-        return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* The body between the first line and the END line; anything that is not base64 there is damage. */
+/* Decodes the body between the BEGIN and END lines; false if it is not base64. */
 bool pem_decode(struct span block, struct str *der)
 {
-        const uint8_t *p = memchr(block.p, '\n', block.n), *stop = block.p + block.n;
-        uint32_t acc = 0;
-        unsigned have = 0, pad = 0;
+        const uint8_t *p = memchr(block.p, '\n', block.n), *stop = block.p + block.n,
+                      *end = p ? memchr(p, '-', (size_t)(stop - p)) : NULL;
         str_truncate(der, 0);
-        str_reserve(der, block.n);
-        uint8_t *out = (uint8_t *)der->data;
-        for (; p && p < stop && *p != '-'; p++) {
-                int v = base64_value(*p);
-                if (*p == '\n' || *p == '\r')
-                        continue;
-                if (*p == '=' && ++pad <= 2)
-                        v = 0;
-                else if (v < 0 || pad)
-                        return false;
-                acc = acc << 6 | (uint32_t)v;
-                if (++have < 4)
-                        continue;
-                *out++ = (uint8_t)(acc >> 16);
-                *out++ = (uint8_t)(acc >> 8);
-                *out++ = (uint8_t)acc;
-                have = 0;
-        }
-        if (!p || p == stop || have)
+        if (!end || !str_add_from_base64(der, p, (size_t)(end - p)))
                 return false;
-        der->len = (size_t)(out - (uint8_t *)der->data) - pad;
-        der->data[der->len] = 0;
         return der->len > 0;
 }

@@ -1,4 +1,4 @@
-/* Which certificate expires first, from the files as they are: nothing is issued. */
+/* Which certificate expires first, read from the files: nothing is issued. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
@@ -10,7 +10,7 @@ struct soonest {
         char *what;
 };
 
-static void consider(struct soonest *s, time_t when, const char *owner, const char *name)
+static void soonest_consider(struct soonest *s, time_t when, const char *owner, const char *name)
 {
         if (s->what && s->when <= when)
                 return;
@@ -30,11 +30,12 @@ static bool not_after(struct span cert, time_t *out)
         return x;
 }
 
-/* What the last "# NAME" line between the two says. */
+/* The NAME of the last "# NAME" line between the two. */
 static char *name_between(const uint8_t *from, const uint8_t *to)
 {
         char *name = NULL;
-        for (const uint8_t *p = from; p && p + 2 < to; p = memchr(p, '\n', (size_t)(to - p)), p = p ? p + 1 : NULL)
+        for (const uint8_t *p = from; p && p + 2 < to;
+                p = memchr(p, '\n', (size_t)(to - p)), p = p ? p + 1 : NULL)
                 if (p[0] == '#' && p[1] == ' ') {
                         free(name);
                         name = xstrndup((const char *)p + 2, strcspn((const char *)p + 2, "\n"));
@@ -49,7 +50,7 @@ static void consider_text(struct soonest *s, const struct str *text, const char 
                 char *name CLEANUP(free_p) = name_between(rest.p, cert.p);
                 time_t when = 0;
                 if (not_after(cert, &when))
-                        consider(s, when, owner, name ? name : "");
+                        soonest_consider(s, when, owner, name ? name : "");
                 rest.n -= (size_t)(cert.p + cert.n - rest.p);
                 rest.p = cert.p + cert.n;
         }
@@ -64,30 +65,36 @@ static int consider_file(struct soonest *s, const char *path, const char *owner,
         return r == -ENOENT ? 0 : r;
 }
 
-/* Nodes and users of the file alone: what a removed one left behind worries nobody. */
-static int consider_leaves(struct soonest *s, const struct identity *id, const struct cluster *c, struct error *err)
+/* Only nodes and users of cluster.yaml: certificates of removed ones are not in use. */
+static int consider_leaves(
+        struct soonest *s, const struct identity *id, const struct cluster *c, struct error *err)
 {
         int r = 0;
         for (size_t i = 0; r == 0 && i < c->node_count; i++) {
-                char *path CLEANUP(free_p) = store_name(id->dir, "nodes", c->nodes[i].name), *owner CLEANUP(free_p) = xasprintf("node %s", c->nodes[i].name);
+                char *path CLEANUP(free_p) = store_name(id->dir, "nodes", c->nodes[i].name),
+                           *owner CLEANUP(free_p) = xasprintf("node %s", c->nodes[i].name);
                 r = consider_file(s, path, owner, err);
         }
         for (size_t i = 0; r == 0 && i < c->auth.users.n; i++) {
                 const char *name = c->auth.users.v[i].name;
-                char *path CLEANUP(free_p) = store_name(id->dir, "users", name), *owner CLEANUP(free_p) = xasprintf("user %s", name);
+                char *path CLEANUP(free_p) = store_name(id->dir, "users", name),
+                           *owner CLEANUP(free_p) = xasprintf("user %s", name);
                 r = consider_file(s, path, owner, err);
         }
         return r;
 }
 
-int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what, struct error *err)
+int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what,
+        struct error *err)
 {
-        static const char *const others[][2] = { { "admin.pem", "administrator" }, { "pki/lb.crt", "load balancer" }, { "pki/dex.crt", "dex" } };
+        static const char *const others[][2] = { { "admin.pem", "administrator" },
+                { "pki/lb.crt", "load balancer" }, { "pki/dex.crt", "dex" } };
         struct soonest s = { 0 };
         int r = 0;
         for (int ca = 0; ca < CA_COUNT; ca++)
                 if (id->ca[ca].x509)
-                        consider(&s, asn1_time(X509_get0_notAfter(id->ca[ca].x509)), "authority", ca_table[ca].path);
+                        soonest_consider(&s, asn1_time(X509_get0_notAfter(id->ca[ca].x509)),
+                                "certificate authority", ca_table[ca].path);
         r = consider_leaves(&s, id, c, err);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(others); i++) {
                 char *path CLEANUP(free_p) = path_join(id->dir, others[i][0]);

@@ -18,22 +18,27 @@ void pki_free(struct pki *p)
         free(p);
 }
 
-static char *in_dir(const struct identity *id, const char *name) { return path_join(id->dir, name); }
+char *identity_path(const struct identity *id, const char *name)
+{
+        return path_join(id->dir, name);
+}
 
-static int write_in(const struct identity *id, const char *name, const char *suffix, const char *text, struct error *err)
+static int write_in(const struct identity *id, const char *name, const char *suffix,
+        const char *text, struct error *err)
 {
         char *path CLEANUP(free_p) = xasprintf("%s/%s%s", id->dir, name, suffix);
         return store_write(path, text, strlen(text), FILE_SYNC, err);
 }
 
 static const char *const directories[] = { "pki", "pki/etcd", "nodes", "users" };
-enum { DIR_FIRST, DIR_FIRST_USED = 2 }; /* the latter two hold something only once the Identity is in use */
+/* nodes and users have files only when the Identity is in use. */
+enum { DIR_FIRST, DIR_FIRST_USED = 2 };
 
 static int make_directories(const struct identity *id, struct error *err)
 {
         int r = 0;
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++) {
-                char *path CLEANUP(free_p) = in_dir(id, directories[i]);
+                char *path CLEANUP(free_p) = identity_path(id, directories[i]);
                 r = store_dir(path, err);
                 if (r == 0)
                         store_sweep(path);
@@ -41,21 +46,24 @@ static int make_directories(const struct identity *id, struct error *err)
         return r;
 }
 
-/* Files in the directories from `first` on. */
+/* Whether the directories from `first` on have files. */
 static bool holds_files(const struct identity *id, size_t first)
 {
         bool any = false;
         for (size_t i = first; !any && i < ARRAY_SIZE(directories); i++) {
-                char *path CLEANUP(free_p) = in_dir(id, directories[i]);
+                char *path CLEANUP(free_p) = identity_path(id, directories[i]);
                 any = store_has_files(path);
         }
         return any;
 }
 
-/* Tokens are signed at every request: RSA stays at 2048 bits. */
-static int sa_create(struct identity *id, enum key_algorithm a, struct error *err) { return sa_make(id->pki, a, &id->sa_key, &id->sa_pub, err); }
+/* The API server signs tokens all the time, so sa_make limits RSA to 2048 bits. */
+static int sa_create(struct identity *id, enum key_algorithm a, struct error *err)
+{
+        return sa_make(id->pki, a, &id->sa_key, &id->sa_pub, err);
+}
 
-/* The public half is made from the private one, so it need not be believed. */
+/* The public key is derived from the private one, not read. */
 static int sa_load(struct identity *id, struct error *err)
 {
         char *path CLEANUP(free_p) = rotation_sa_path(id);
@@ -68,18 +76,23 @@ static int sa_load(struct identity *id, struct error *err)
         else
                 error_set(err, EINVAL, EXIT_STATE, "%s is missing", path);
         if (r < 0)
-                return error_hint(err, "restore it from a backup; service-account tokens of the cluster are signed with it");
+                return error_hint(err,
+                        "restore it from a backup: the cluster's service-account tokens are signed with it");
         id->sa_key = str_take(&text);
-        return id->looking || id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? 0 : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
+        return id->looking || id->rotation.phase[ROTATE_SA] == ROTATE_FINISH
+                       ? 0
+                       : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
 static int sa_take(struct identity *id, const char *pem, struct error *err)
 {
         EVP_PKEY *k CLEANUP(pkey_p) = key_parse((struct span){ (const uint8_t *)pem, strlen(pem) });
         if (!k)
-                return error_set(err, EINVAL, EXIT_STEP, "the cluster's sa.key holds no private key in PEM form");
+                return error_set(err, EINVAL, EXIT_STEP,
+                        "the cluster's sa.key holds no private key in PEM form");
         id->sa_key = xstrdup(pem);
-        return sa_parse("sa.key", (struct span){ (const uint8_t *)pem, strlen(pem) }, &id->sa_pub, err);
+        return sa_parse(
+                "sa.key", (struct span){ (const uint8_t *)pem, strlen(pem) }, &id->sa_pub, err);
 }
 
 static int authorities_create(struct identity *id, const struct cluster *c, struct error *err)
@@ -89,7 +102,8 @@ static int authorities_create(struct identity *id, const struct cluster *c, stru
                 if (r == -ENOENT && !err->code)
                         r = own_ca_load(c, ca, id->now, &id->ca[ca], err);
                 if (r == -ENOENT && !err->code)
-                        r = authority_create(id->pki, ca, &c->certificates, id->now, &id->ca[ca], err);
+                        r = authority_create(
+                                id->pki, ca, &c->certificates, id->now, &id->ca[ca], err);
                 if (r < 0)
                         return r;
         }
@@ -110,12 +124,14 @@ static int authorities_write(struct identity *id, struct error *err)
         return r < 0 ? r : write_in(id, "pki/sa", ".pub", id->sa_pub, err);
 }
 
-/* Everything in memory first, then to disk between two marks: "creating" says that what is here was never used, identity.json, written last, that
- * it is whole. A run that dies in between leaves the first without the second, and the next run starts again. */
+/* Writes what was made in memory. "creating", written first, marks the files as never used;
+ * identity.json, written last, marks them as complete. After a run that was killed in between only
+ * "creating" exists, and the next run starts again. */
 static int write_first(struct identity *id, const struct cluster *c, struct error *err)
 {
         struct str json CLEANUP(str_wipe_release) = { 0 };
-        int r = write_in(id, "creating", "", "the first run has not finished; the next one starts again\n", err);
+        int r = write_in(id, "creating", "",
+                "the first run has not finished; the next one starts again\n", err);
         if (r == 0)
                 r = make_directories(id, err);
         if (r == 0)
@@ -126,16 +142,17 @@ static int write_first(struct identity *id, const struct cluster *c, struct erro
 
 static void unlink_in(const struct identity *id, const char *name)
 {
-        char *path CLEANUP(free_p) = in_dir(id, name);
+        char *path CLEANUP(free_p) = identity_path(id, name);
         unlink(path);
 }
 
-static int create(struct identity *id, const struct cluster *c, struct error *err)
+static int identity_create(struct identity *id, const struct cluster *c, struct error *err)
 {
         const struct identity_given *g = id->pki->given;
         int r = authorities_create(id, c, err);
         if (r == 0)
-                r = g && g->sa_key ? sa_take(id, g->sa_key, err) : sa_create(id, c->certificates.algorithm, err);
+                r = g && g->sa_key ? sa_take(id, g->sa_key, err)
+                                   : sa_create(id, c->certificates.algorithm, err);
         if (r < 0)
                 return r;
         secrets_create(id);
@@ -146,9 +163,9 @@ static int create(struct identity *id, const struct cluster *c, struct error *er
                 id->encryption_key_name = xstrdup(g->encryption_key_name);
         }
         r = write_first(id, c, err);
-        if (r < 0) { /* a full disk: leave nothing half-made, and the mark goes last */
+        if (r < 0) { /* a full disk: remove what was written, and the mark last */
                 struct error ignored CLEANUP(error_release) = { 0 };
-                char *pki CLEANUP(free_p) = in_dir(id, "pki");
+                char *pki CLEANUP(free_p) = identity_path(id, "pki");
                 unlink_in(id, "identity.json");
                 if (dir_remove(pki, &ignored) < 0)
                         return r;
@@ -158,7 +175,8 @@ static int create(struct identity *id, const struct cluster *c, struct error *er
         return r;
 }
 
-static int load(struct identity *id, const struct cluster *c, const char *json, struct error *err)
+static int identity_load(
+        struct identity *id, const struct cluster *c, const char *json, struct error *err)
 {
         int r = secrets_load(id, c->name, json, err);
         if (r == 0)
@@ -177,19 +195,22 @@ static int load(struct identity *id, const struct cluster *c, const char *json, 
         return r < 0 ? r : authorities_distinct(id, EXIT_STATE, err);
 }
 
-static int load_or_create(struct identity *id, const struct cluster *c, struct error *err)
+static int identity_load_or_create(struct identity *id, const struct cluster *c, struct error *err)
 {
-        char *json CLEANUP(free_p) = in_dir(id, "identity.json"), *creating CLEANUP(free_p) = in_dir(id, "creating");
+        char *json CLEANUP(free_p) = identity_path(id, "identity.json"),
+                   *creating CLEANUP(free_p) = identity_path(id, "creating");
         bool unfinished = store_exists(creating);
         if (store_exists(json)) {
                 if (unfinished)
                         unlink(creating);
-                return load(id, c, json, err);
+                return identity_load(id, c, json, err);
         }
         if (!holds_files(id, unfinished ? DIR_FIRST_USED : DIR_FIRST))
-                return create(id, c, err);
-        error_set(err, ENOENT, EXIT_STATE, "%s is missing, but %s holds keys and certificates of a cluster", json, id->dir);
-        return error_hint(err, "restore it from a backup, or move %s away to begin a new cluster", id->dir);
+                return identity_create(id, c, err);
+        error_set(err, ENOENT, EXIT_STATE,
+                "%s is missing, but %s holds keys and certificates of a cluster", json, id->dir);
+        return error_hint(
+                err, "restore it from a backup, or move %s away to make a new cluster", id->dir);
 }
 
 static int extra_leaves(struct identity *id, const struct cluster *c, struct error *err)
@@ -208,12 +229,12 @@ static int extra_leaves(struct identity *id, const struct cluster *c, struct err
 
 static int open_locked(struct identity *id, const struct cluster *c, struct error *err)
 {
-        char *lock CLEANUP(free_p) = in_dir(id, "lock");
+        char *lock CLEANUP(free_p) = identity_path(id, "lock");
         int r = lock_take(lock, "slipway", &id->lock, err);
         if (r < 0)
                 return r;
         store_sweep(id->dir);
-        r = load_or_create(id, c, err);
+        r = identity_load_or_create(id, c, err);
         if (r == 0)
                 r = given_same(id, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
@@ -221,13 +242,14 @@ static int open_locked(struct identity *id, const struct cluster *c, struct erro
         return r < 0 ? r : extra_leaves(id, c, err);
 }
 
-int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out,
+        struct error *err)
 {
         return identity_adopt(state, c, NULL, now, out, err);
 }
 
-static int open_with(
-        const char *state, const struct cluster *c, const struct identity_given *given, bool rotating, time_t now, struct identity *out, struct error *err)
+static int open_with(const char *state, const struct cluster *c, const struct identity_given *given,
+        bool rotating, time_t now, struct identity *out, struct error *err)
 {
         struct identity id = { .lock = -1, .now = now, .pki = pki_new() };
         int r = names_check(c, err);
@@ -245,24 +267,33 @@ static int open_with(
         return r;
 }
 
-int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err)
+int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given,
+        time_t now, struct identity *out, struct error *err)
 {
         return open_with(state, c, given, false, now, out, err);
 }
 
-int identity_open_rotating(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+int identity_open_rotating(const char *state, const struct cluster *c, time_t now,
+        struct identity *out, struct error *err)
 {
         return open_with(state, c, NULL, true, now, out, err);
 }
 
-int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err)
+int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out,
+        struct error *err)
 {
-        *out = (struct identity){ .lock = -1, .now = now, .pki = pki_new(), .looking = true, .dir = path_join(*state ? state : ".", c->name) };
-        char *json CLEANUP(free_p) = in_dir(out, "identity.json");
+        *out = (struct identity){ .lock = -1,
+                .now = now,
+                .pki = pki_new(),
+                .looking = true,
+                .dir = path_join(*state ? state : ".", c->name) };
+        char *json CLEANUP(free_p) = identity_path(out, "identity.json");
         if (access(json, F_OK) < 0) {
-                error_set(err, errno, EXIT_STATE, "there is no %s: the cluster was not made from here%s%s", json, errno == ENOENT ? "" : ": ",
-                        errno == ENOENT ? "" : strerror(errno));
-                return error_hint(err, "slipway up makes it; --state names another state directory");
+                error_set(err, errno, EXIT_STATE,
+                        "%s does not exist: the cluster was not made from here%s%s", json,
+                        errno == ENOENT ? "" : ": ", errno == ENOENT ? "" : strerror(errno));
+                return error_hint(err,
+                        "make the cluster with slipway up, or name another state directory with --state");
         }
         int r = secrets_load(out, c->name, json, err);
         if (r == 0)
@@ -288,14 +319,19 @@ bool identity_renews(const struct identity *id, const char *node)
         return false;
 }
 
-int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err)
+int identity_node(struct identity *id, const struct cluster *c, const struct node *n,
+        struct node_identity *out, struct error *err)
 {
         const char *names[LEAF_COUNT] = { NULL };
         *out = (struct node_identity){ 0 };
         if (!n->ip[0].family)
-                return error_set(err, EADDRNOTAVAIL, EXIT_CONFIG, "node %s has no address yet, and its certificates must name it", n->name);
+                return error_set(err, EADDRNOTAVAIL, EXIT_CONFIG,
+                        "node %s has no address yet, which its certificates must contain", n->name);
         char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
-        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, n->name), .hold = id->holding };
+        struct leaf_file f = { .path = path,
+                .text = id->pki->file,
+                .renew = identity_renews(id, n->name),
+                .hold = id->holding };
         int r = leaf_file_read(&f, err);
         for (int l = 0; r == 0 && l < LEAF_COUNT; l++) {
                 names[l] = leaf_name(l);
@@ -313,7 +349,8 @@ int identity_node(struct identity *id, const struct cluster *c, const struct nod
         return r;
 }
 
-int identity_keep(struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err)
+int identity_keep(
+        struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err)
 {
         const char *names[LEAF_COUNT];
         char *path CLEANUP(free_p) = store_name(id->dir, "nodes", n->name);
@@ -328,11 +365,14 @@ int identity_keep(struct identity *id, const struct node *n, struct node_identit
         return r;
 }
 
-int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err)
+int identity_user(struct identity *id, const struct cluster *c, const struct user *u,
+        struct leaf *out, struct error *err)
 {
         static const char *const name = "client";
         char *path CLEANUP(free_p) = store_name(id->dir, "users", u->name);
-        struct leaf_file f = { .path = path, .text = id->pki->file, .renew = identity_renews(id, NULL) };
+        struct leaf_file f = {
+                .path = path, .text = id->pki->file, .renew = identity_renews(id, NULL)
+        };
         struct cert_info now;
         *out = (struct leaf){ 0 };
         user_want(c, u, &id->pki->want);
@@ -355,7 +395,8 @@ int identity_sync(struct identity *id, struct error *err)
                 return 0;
         int fd CLEANUP(close_p) = open(id->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0 || syncfs(fd) < 0)
-                return error_set(err, errno, EXIT_INTERNAL, "cannot bring %s onto the disk: %s", id->dir, strerror(errno));
+                return error_set(err, errno, EXIT_INTERNAL, "cannot sync %s to disk: %s", id->dir,
+                        strerror(errno));
         id->pki->dirty = false;
         return 0;
 }
@@ -377,9 +418,10 @@ void identity_release(struct identity *id)
 {
         for (int ca = 0; ca < CA_COUNT; ca++)
                 authority_release(&id->ca[ca]);
-        char **secrets[] = { &id->sa_key, &id->sa_pub, &id->sa_other, &id->prefix, &id->token_id, &id->token_secret, &id->certificate_key, &id->encryption_key,
-                &id->encryption_key_name, &id->encryption_other, &id->encryption_other_name, &id->vrrp_password, &id->rotation.encryption_key,
-                &id->rotation.encryption_key_name };
+        char **secrets[] = { &id->sa_key, &id->sa_pub, &id->sa_other, &id->prefix, &id->token_id,
+                &id->certificate_key, &id->encryption_key, &id->encryption_key_name,
+                &id->encryption_other, &id->encryption_other_name, &id->vrrp_password,
+                &id->rotation.encryption_key, &id->rotation.encryption_key_name };
         for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
                 secret_free(secrets[i]);
         leaf_release(&id->lb);

@@ -1,19 +1,29 @@
-/* The Identity: authorities, keys, tokens and leaf certificates, made once and kept under STATE/NAME/ (0700, files 0600):
+/* The Identity: certificate authorities (CAs), keys, tokens and leaf certificates, made once and
+ * stored under STATE/NAME/ (directories 0700, files 0600):
  *
- *   identity.json        tokens, encryption keys, prefix, VRRP password (secret)
- *   pki/ca.crt .key      and etcd/ca, front-proxy-ca, sa.key/.pub (written with fsync: they cannot be made again)
- *   pki/lb.crt .key      load balancer; pki/dex.crt .key: OIDC provider (when wanted)
- *   nodes/NODE.pem       every leaf of one node, key and certificate one after the other, each under a "# leaf" line, and the file's digest
- *   users/USER.pem       one user's, likewise; it stays when they are no longer in the file, until they are shut out (people.c)
- *   past/USER.pem        a certificate that a user was given earlier and that lasts longer than what they have now: it cannot be taken back
- *   admin.pem            the admin's, for the person at the keyboard
- *   rotation.json        while authorities or keys change: how far each is (rotation.c), and the new encryption key (secret)
- *   next/pki/...         the new authorities and the new sa.key, as long as that lasts
+ *   identity.json     encryption keys, prefix, VRRP password (secret)
+ *   pki/ca.crt .key   also etcd/ca, front-proxy-ca, sa.key/.pub; written with fsync, because they
+ *                     cannot be made again
+ *   pki/lb.crt .key   load balancer; pki/dex.crt .key: OIDC provider (when wanted)
+ *   nodes/NODE.pem    all leaves of one node: key and certificate of each under a "# leaf" line,
+ *                     and the digest of the file
+ *   users/USER.pem    the same for one user. The file of a user who is no longer in cluster.yaml
+ *                     stays until the user's access is removed (people.c)
+ *   past/USER.pem     an earlier certificate of a user that expires later than the current one:
+ *                     certificates cannot be revoked
+ *   joined/NODE       names and addresses for which a machine that kubeadm joined may get a
+ *                     certificate (cluster/plan/serving.c)
+ *   admin.pem         the administrator's leaf
+ *   rotation.json     during a rotation: the phase of each CA or key (rotation.c), and the new
+ *                     encryption key (secret)
+ *   next/pki/...      during a rotation: the new CAs and the new sa.key
  *   lock
- *   creating             only while the first run makes the above: what it finds beside it was never used and is made again
+ *   creating          only while the first run makes the above: files beside it were never used
+ *                     and are made again
  *
- * A second run changes nothing. A leaf is issued again when what is wanted of it (names, issuer, algorithm) is no longer what it says, when it
- * has expired or less than a third of its life is left, or when its file is damaged; an authority never is: a damaged one is refused with a sentence. */
+ * A second run changes nothing. A leaf is issued again when its names, issuer or algorithm are no
+ * longer the wanted ones, when less than a third of its lifetime is left, or when its file is
+ * damaged. A CA is never issued again: a damaged one is an error. */
 #ifndef SLIPWAY_IDENTITY_H
 #define SLIPWAY_IDENTITY_H
 
@@ -23,7 +33,8 @@
 
 enum ca_id { CA_CLUSTER, CA_ETCD, CA_FRONT_PROXY, CA_COUNT };
 
-/* Leaf certificates of a node. The table in leaf.c says CN, O, issuer, usage, names and which roles have it. */
+/* Leaf certificates of a node. The table in leaf.c says CN, O, issuer, usage, names and which roles
+ * have it. */
 enum leaf_id {
         LEAF_APISERVER,                /* control plane: pki/apiserver */
         LEAF_APISERVER_KUBELET_CLIENT, /* pki/apiserver-kubelet-client */
@@ -36,44 +47,62 @@ enum leaf_id {
         LEAF_ETCD_SERVER,              /* etcd: pki/etcd/server */
         LEAF_ETCD_PEER,                /* pki/etcd/peer */
         LEAF_ETCD_HEALTHCHECK,         /* pki/etcd/healthcheck-client */
-        LEAF_KUBELET_CLIENT,           /* control plane and workers: kubelet.conf, system:node:NAME */
-        LEAF_KUBELET_SERVER,           /* the kubelet's own port */
-        LEAF_KUBE_PROXY,               /* system:kube-proxy */
-        LEAF_FLANNEL,                  /* the fabric's client, user slipway:flannel, where the fabric is flannel */
+        LEAF_KUBELET_CLIENT, /* control plane and workers: kubelet.conf, system:node:NAME */
+        LEAF_KUBELET_SERVER, /* the kubelet's own port */
+        LEAF_KUBE_PROXY,     /* system:kube-proxy */
+        LEAF_FLANNEL, /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel
+                       */
         LEAF_COUNT
 };
 
-/* PEM texts; NULL where the node has no such leaf. `cert` holds intermediates behind the leaf when the authority is one. */
+/* PEM texts; NULL where the node has no such leaf. `cert` has the intermediates behind the leaf
+ * when the CA is an intermediate. */
 struct leaf {
         char *cert, *key;
 };
 
 struct node_identity {
         struct leaf leaf[LEAF_COUNT];
-        bool held; /* some are new, and not written yet */
+        bool held; /* some are new and not yet written to the state */
 };
 
 struct authority {
-        char *clients; /* the certificates whose clients are let in: `cert`, and while it changes the other one's too */
-        char *bundle;  /* ca.crt as the state holds it (the signing certificate first, then its chain, when brought in): for verifying servers */
-        char *cert; /* the signing certificate alone, PEM: for verifying clients, where trusting the root of an intermediate would let in all its other children */
+        /* CA certificates that client certificates are verified with: `cert`, and during a rotation
+         * also that of the other CA. */
+        char *clients;
+        /* ca.crt of the state, for verifying servers: the signing certificate first, then the chain
+         * of a CA that cluster.yaml brings in. */
+        char *bundle;
+        /* The signing certificate alone, PEM, for verifying clients: trusting the root of an
+         * intermediate would accept certificates of all its other intermediates. */
+        char *cert;
         char *key;   /* PEM */
-        char *chain; /* what leaves carry behind themselves: "" for a root, the intermediates otherwise */
+        char *chain; /* appended to each leaf: "" for a root, otherwise the intermediates */
         struct x509_st *x509;
         struct evp_pkey_st *pkey;
 };
 
-/* What can be changed for a new one while the cluster lives, and how far that is. Each phase is rolled out before the next begins. */
-enum rotate_id { ROTATE_CA, ROTATE_ETCD, ROTATE_FRONT_PROXY, ROTATE_SA, ROTATE_ENCRYPTION, ROTATE_COUNT };
+/* CAs and keys that can be rotated in a running cluster, and the phase of a rotation. Each phase is
+ * rolled out to all nodes before the next begins. */
+enum rotate_id {
+        ROTATE_CA,
+        ROTATE_ETCD,
+        ROTATE_FRONT_PROXY,
+        ROTATE_SA,
+        ROTATE_ENCRYPTION,
+        ROTATE_ENCRYPT,
+        ROTATE_COUNT
+};
 enum rotate_phase {
         ROTATE_NOT,
-        ROTATE_TRUST,  /* the new one is there and believed; the old one signs (encrypts) */
-        ROTATE_ISSUE,  /* the new one signs; the old one is still believed */
-        ROTATE_FINISH, /* the old one is believed no more */
+        ROTATE_TRUST,  /* both are trusted; the old one signs (encrypts) */
+        ROTATE_ISSUE,  /* both are trusted; the new one signs (encrypts) */
+        ROTATE_FINISH, /* only the new one is trusted */
 };
 struct rotation {
         enum rotate_phase phase[ROTATE_COUNT];
-        time_t issued;                              /* since when all nodes sign tokens with the new sa.key; 0: not yet */
+        bool begun;    /* by this run and not yet on disk: see identity_encrypt */
+        time_t issued; /* when all nodes began to sign tokens with the new sa.key; 0: not yet */
         char *encryption_key, *encryption_key_name; /* the new one */
 };
 
@@ -81,87 +110,109 @@ struct identity {
         char *dir; /* STATE/NAME */
         int lock;
         struct authority ca[CA_COUNT];
-        char *sa_key, *sa_pub;                          /* PEM */
-        char *sa_other;                                 /* a public key whose tokens are believed besides; NULL: none */
-        char *prefix;                                   /* five random letters and digits: names things in clouds */
-        char *token_id, *token_secret;                  /* bootstrap token */
-        char *certificate_key;                          /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
-        char *encryption_key;                           /* base64 of 32 bytes: --encryption-provider-config */
-        char *encryption_key_name;                      /* "key1" */
-        char *encryption_other, *encryption_other_name; /* a key that still decrypts, or will soon encrypt; NULL: none */
+        char *sa_key, *sa_pub; /* PEM */
+        char *sa_other;        /* second public key whose tokens are accepted; NULL: none */
+        char *prefix;          /* five random letters and digits, for names of cloud resources */
+        char *token_id; /* bootstrap token that earlier versions made clusters with; NULL: none */
+        char *certificate_key;     /* 64 hex: encrypts what kubeadm keeps in kubeadm-certs */
+        char *encryption_key;      /* base64 of 32 bytes: --encryption-provider-config */
+        char *encryption_key_name; /* "key1" */
+        /* A second key, which only decrypts: the old one, or the next one. NULL: none */
+        char *encryption_other, *encryption_other_name;
         struct rotation rotation;
         char *vrrp_password; /* eight letters and digits */
         struct leaf lb, dex; /* NULL texts where not wanted */
         time_t now;
         bool created; /* this run made it */
         bool looking; /* identity_look: nothing is written */
-        bool holding; /* leaves of nodes are written by identity_keep: what is not done must not be remembered as done */
-        bool lost;    /* and a leaf was issued that nobody will know of: not to be given away */
-        bool renew;   /* leaves are issued anew whatever is left of them: of all, or of the nodes in renew_nodes */
+        /* identity_node writes no leaf: identity_keep does, once the node has it. */
+        bool holding;
+        bool lost;  /* a leaf was issued that is not written: it must not be given to anyone */
+        bool renew; /* issue leaves again, whatever their age: all, or those of renew_nodes */
         const struct strings *renew_nodes;
-        struct pki *pki; /* of this room alone: prepared issuers, buffers */
+        struct pki *pki; /* internal: prepared issuers, buffers */
 };
 
-/* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"), holding its lock until identity_release.
- * `now` is passed in so that tests own the clock. EXIT_STATE on a lock, damage or foreign owner; EXIT_CONFIG on an unfit own CA. */
-int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
-/* What an existing cluster has: PEM texts, and its encryption key (base64 of 32 bytes; NULL: none). An etcd that is not the cluster's own has no authority here: one
- * is made. */
+/* Opens (and on the first run makes) the Identity of the cluster under `state` (".slipway"),
+ * holding its lock until identity_release. `now` is passed in so that tests own the clock.
+ * EXIT_STATE: locked, damaged or owned by another user;
+ * EXIT_CONFIG: a CA of cluster.yaml cannot be used. */
+int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out,
+        struct error *err);
+/* What an existing cluster has: PEM texts, and its encryption key (base64 of 32 bytes; NULL: none).
+ * For an external etcd no CA is given: one is made. */
 struct identity_given {
         const char *ca_cert[CA_COUNT], *ca_key[CA_COUNT], *sa_key;
         const char *encryption_key, *encryption_key_name;
 };
-/* The first run of a cluster that is taken over: like identity_open, but what is given is taken in instead of being made. -EEXIST when there is an Identity
- * already that has other authorities. */
-int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given, time_t now, struct identity *out, struct error *err);
-/* The same for verbs that only ask: takes no lock (so it works beside a run that holds it) and writes nothing. -ENOENT when no run has made it yet, with
- * out->dir set even then: it may be given to identity_release in any case. Leaves that would have to be issued are made in memory only. */
-int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out, struct error *err);
-/* When the first of all certificates in the state expires, and which that is ("node w1: kubelet-client", malloc'd). -ENOENT, with nothing set, when there are
- * none. */
-int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what, struct error *err);
-/* sha256:HEX over the cluster authority's public key, as kubeadm's --discovery-token-ca-cert-hash wants it; malloc'd. */
+/* The first run of an adopted cluster: like identity_open, but with the given CAs and keys instead
+ * of new ones. -EEXIST when an Identity with other CAs exists. */
+int identity_adopt(const char *state, const struct cluster *c, const struct identity_given *given,
+        time_t now, struct identity *out, struct error *err);
+/* Opens the Identity for reading: takes no lock, so it works during a run, and writes nothing.
+ * -ENOENT when no run has made it yet; out->dir is set even then, and identity_release must be
+ * called in any case. Leaves that would have to be issued are made in memory only. */
+int identity_look(const char *state, const struct cluster *c, time_t now, struct identity *out,
+        struct error *err);
+/* When the first of all certificates in the state expires, and which that is ("node w1:
+ * kubelet-client", malloc'd). -ENOENT, with nothing set, when there are none. */
+int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what,
+        struct error *err);
+/* sha256:HEX of the cluster CA's public key, for kubeadm's --discovery-token-ca-cert-hash;
+ * malloc'd. */
 char *identity_ca_hash(const struct identity *id, struct error *err);
-/* The leaves of one node, from its file or issued now (and written). Free with node_identity_release: 10,000 nodes are done one by one.
- * node->ip[0] must be set. */
-int identity_node(struct identity *id, const struct cluster *c, const struct node *n, struct node_identity *out, struct error *err);
-/* Writes them where identity_node held them back. */
-int identity_keep(struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err);
-int identity_user(struct identity *id, const struct cluster *c, const struct user *u, struct leaf *out, struct error *err);
-/* Whether the certificate (PEM) is one of that authority's, and good now. */
+/* The leaves of one node, from its file, or issued now and written. Free with
+ * node_identity_release before the next node: there may be 10,000. node->ip[0] must be set. */
+int identity_node(struct identity *id, const struct cluster *c, const struct node *n,
+        struct node_identity *out, struct error *err);
+/* Writes the leaves that identity_node did not write because of `holding`. */
+int identity_keep(
+        struct identity *id, const struct node *n, struct node_identity *leaves, struct error *err);
+int identity_user(struct identity *id, const struct cluster *c, const struct user *u,
+        struct leaf *out, struct error *err);
+/* Whether the certificate (PEM) was issued by that CA and is valid now. */
 bool identity_signed(const struct identity *id, enum ca_id ca, const char *pem);
-/* The same for a client of the API: also one of the other authority's, while both are believed. */
+/* The same for a client of the API: during a rotation either CA may have issued it. */
 bool identity_lets_in(const struct identity *id, const char *pem);
-/* Leaves of the node are to be issued anew. */
+/* Whether leaves of the node are to be issued again (`renew`). */
 bool identity_renews(const struct identity *id, const char *node);
-/* The administrator's leaf, the users' and what has a certificate besides: from their files, or issued. */
+/* The leaves of the administrator and of the users: from their files, or issued. */
 int identity_people(struct identity *id, const struct cluster *c, struct error *err);
 
 /* ---- people.c ---- */
 
-struct outsider { /* somebody who was given a certificate and is no longer in the file */
+struct outsider { /* a user with a certificate who is no longer in cluster.yaml */
         const char *name;
-        struct strings groups; /* that it says */
-        time_t until;          /* the end of the one that lasts longest */
+        struct strings groups; /* in the certificate */
+        time_t until;          /* when the last of the certificates expires */
         const char *file;
 };
-/* Those who have not been shut out yet; in the arena. */
-size_t identity_outsiders(const struct identity *id, const struct cluster *c, struct arena *a, struct outsider **out);
-/* What they had in the API is gone: so is their key here. Their certificate stays known as long as it is good. */
+/* Users whose access has not been removed yet; in the arena. */
+size_t identity_outsiders(
+        const struct identity *id, const struct cluster *c, struct arena *a, struct outsider **out);
+/* Removes the key of a user whose access in the API has been removed. The certificate stays on
+ * record until it expires. */
 int identity_shut_out(struct identity *id, const struct outsider *o, struct error *err);
 
 /* ---- rotation.c ---- */
 
-/* Begins: makes the new ones of `set` (1 << enum rotate_id bits), which may name authorities that cluster.yaml brings in. A rotation that has begun goes on as it
- * was begun: then nothing is made, and `set` may only name what is under way. */
-int identity_rotate(const char *state, const struct cluster *c, unsigned set, time_t now, struct error *err);
-/* 1 << enum rotate_id bits of what is under way. */
+/* Begins a rotation of `set` (1 << enum rotate_id bits): makes the new CAs and keys, or takes the
+ * CAs from cluster.yaml. While a rotation is under way nothing is made, and `set` may only name
+ * what is under way. */
+int identity_rotate(
+        const char *state, const struct cluster *c, unsigned set, time_t now, struct error *err);
+/* What is being rotated: 1 << enum rotate_id bits. */
 unsigned identity_rotating(const struct identity *id);
-/* What the phase it was opened in has been rolled out: on to the next. 1: that is to be rolled out too (open it anew); 0: nothing is left to do now. Tokens live
- * for an hour, so the old key that signed them is kept for SA_KEEP seconds, or with `now_too` is not. */
+/* Goes to the next phase, after the current one has been rolled out. 1: the next phase must be
+ * rolled out (open the Identity again); 0: nothing to do now. Service-account tokens are valid for
+ * an hour, so the old sa.key is trusted for SA_KEEP seconds more, unless `now_too`. */
 #define SA_KEEP 3900
-int identity_rotate_on(struct identity *id, const struct cluster *c, bool now_too, struct error *err);
-const char *rotate_name(enum rotate_id id); /* "cluster", as people write it */
+int identity_rotate_on(
+        struct identity *id, const struct cluster *c, bool now_too, struct error *err);
+/* Records that encryption at rest begins in a cluster that had none
+ * (rotation.phase[ROTATE_ENCRYPT]), if this run began it. */
+int identity_encrypt(struct identity *id, struct error *err);
+const char *rotate_name(enum rotate_id id); /* as on the command line: "cluster" */
 const char *rotate_phase_name(enum rotate_phase p);
 
 /* ---- describe.c: what a certificate says ---- */
@@ -172,35 +223,68 @@ struct cert_info {
         time_t from, to;
         bool authority;
 };
-/* The first certificate of the PEM text; `*rest` (may be NULL) is what follows it. False: there is none. */
+/* Describes the first certificate of the PEM text; `*rest` (may be NULL) is the text behind it.
+ * False: there is none. */
 bool cert_describe(const char *pem, struct cert_info *out, const char **rest);
-/* In the last third of its life, when up renews it. */
+/* In the last third of its lifetime, when up renews it. */
 bool cert_due(const struct cert_info *i, time_t now);
 
-/* Makes durable what was written since open (one syncfs): call once after many identity_node. */
+/* ---- request.c: certificate signing requests ---- */
+
+struct cert_request { /* in the arena; only letters, digits and ".-:" */
+        const char *cn, *o;
+        struct strings names; /* "DNS:w1", "IP:10.0.0.1" */
+};
+/* Reads `base64` of PEM, as in a CertificateSigningRequest. NULL, or why it is not a request that a
+ * kubelet would make. */
+const char *request_read(struct arena *a, const char *base64, struct cert_request *out);
+
+/* Makes everything written since open durable (one syncfs): call once after many identity_node. */
 int identity_sync(struct identity *id, struct error *err);
 void node_identity_release(struct node_identity *n);
 void leaf_release(struct leaf *l);
 void identity_release(struct identity *id);
 
-/* A kubeconfig for one leaf, or with a key on disk (client_pem: path used for both, no data embedded). */
+/* A kubeconfig with one leaf embedded, or with the path of a file that has key and certificate
+ * (client_pem). */
 struct kubeconfig {
         const char *cluster, *user, *server; /* server: https://host:port */
         const char *ca;                      /* PEM bundle */
         const struct leaf *leaf;             /* embedded, or NULL */
         const char *client_pem;              /* path, or NULL */
-        const char *server_name;             /* what its certificate says, where that is not the host of `server`; or NULL */
+        const char *server_name; /* name in its certificate, if not the host of `server`; or NULL */
+        const struct oidc *oidc; /* the user logs in at this provider; or NULL */
+        const char *oidc_ca;     /* its CA, PEM; NULL: the system's */
 };
 void kubeconfig_text(const struct kubeconfig *k, struct str *out);
-/* admin and every user as one file of several contexts, for the person at the keyboard: server is the cluster's endpoint. */
-int identity_kubeconfig(struct identity *id, const struct cluster *c, struct str *out, struct error *err);
+/* One kubeconfig with a context for the administrator and one for each user; the server is the
+ * cluster's endpoint. */
+int identity_kubeconfig(
+        struct identity *id, const struct cluster *c, struct str *out, struct error *err);
+/* One for people who log in at the provider of auth.oidc, through kubelogin: no certificate and no
+ * key is in it. `user` is only its name in the file. */
+int identity_kubeconfig_oidc(const struct identity *id, const struct cluster *c, const char *user,
+        struct str *out, struct error *err);
+/* The CA of the provider's certificate; NULL: one of the system's. */
+const char *identity_oidc_ca(const struct identity *id, const struct cluster *c);
 
-/* Lays `ours` (of identity_kubeconfig) onto the text of a person's own kubeconfig ("" for none; `name` is for sentences): entries of the same name are replaced
- * where they stand, all others stay as and where they are. Users get their context's name, for every cluster has a kubernetes-admin. A context keeps what else the
- * person wrote into it (a namespace). The current context changes when there is none, or with `use`; *current (malloc'd) is what it is then. */
-int kubeconfig_merge(const char *name, const char *theirs, const char *ours, bool use, struct str *out, char **current, struct error *err);
+/* Merges `ours` (of identity_kubeconfig) into the text of a user's own kubeconfig ("" for none;
+ * `name` is for errors): entries of the same name are replaced in place, all others stay unchanged.
+ * Users are renamed to their context's name, because every cluster has a kubernetes-admin. A
+ * context keeps its other fields (a namespace). The current context changes when there is none, or
+ * with `use`; *current (malloc'd) is the result. */
+int kubeconfig_merge(const char *name, const char *theirs, const char *ours, bool use,
+        struct str *out, char **current, struct error *err);
 
 /* A fresh bootstrap token's two halves. */
 void token_random(char id[7], char secret[17]);
+
+/* ---- seal.c ---- */
+
+#define SEAL_KEY_HEX 65
+/* 32 random bytes as hexadecimal digits: kubeadm's --certificate-key. */
+void seal_key(char out[SEAL_KEY_HEX]);
+/* The text encrypted with that key as kubeadm does it (AES-256-GCM, the nonce first), in base64. */
+int seal_text(const char *key, const char *text, struct str *out, struct error *err);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "pki/pki.h"
 
-#define SPAN(text)                                        \
-        {                                                 \
+#define SPAN(text) \
+        { \
                 (const uint8_t *)(text), sizeof(text) - 1 \
         }
 #define OID_EC   "\x06\x07\x2a\x86\x48\xce\x3d\x02\x01"
@@ -16,12 +16,22 @@
 #define OID_P384 "\x06\x05\x2b\x81\x04\x00\x22"
 #define OID_RSA  "\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00"
 
-/* Key usage: digital signature, and key encipherment where RSA can be asked for it. */
+/* Key usage: digital signature, and for RSA also key encipherment. */
 const struct algorithm algorithm_table[] = {
-        [KEY_ECDSA_P256] = { "EC", "P-256", 0, 0x80, SPAN("\x30\x59\x30\x13" OID_EC OID_P256 "\x03\x42\x00\x04"), 91, SPAN(OID_P256), 32 },
-        [KEY_ECDSA_P384] = { "EC", "P-384", 0, 0x80, SPAN("\x30\x76\x30\x10" OID_EC OID_P384 "\x03\x62\x00\x04"), 120, SPAN(OID_P384), 48 },
-        [KEY_RSA_2048] = { "RSA", NULL, 2048, 0xa0, SPAN("\x30\x82\x01\x22" OID_RSA "\x03\x82\x01\x0f\x00\x30\x82\x01\x0a\x02\x82\x01\x01\x00"), 294 },
-        [KEY_RSA_4096] = { "RSA", NULL, 4096, 0xa0, SPAN("\x30\x82\x02\x22" OID_RSA "\x03\x82\x02\x0f\x00\x30\x82\x02\x0a\x02\x82\x02\x01\x00"), 550 },
+        [KEY_ECDSA_P256] = { "EC", "P-256", 0, 0x80,
+                SPAN("\x30\x59\x30\x13" OID_EC OID_P256 "\x03\x42\x00\x04"), 91, SPAN(OID_P256),
+                32 },
+        [KEY_ECDSA_P384] = { "EC", "P-384", 0, 0x80,
+                SPAN("\x30\x76\x30\x10" OID_EC OID_P384 "\x03\x62\x00\x04"), 120, SPAN(OID_P384),
+                48 },
+        [KEY_RSA_2048] = { "RSA", NULL, 2048, 0xa0,
+                SPAN("\x30\x82\x01\x22" OID_RSA
+                     "\x03\x82\x01\x0f\x00\x30\x82\x01\x0a\x02\x82\x01\x01\x00"),
+                294 },
+        [KEY_RSA_4096] = { "RSA", NULL, 4096, 0xa0,
+                SPAN("\x30\x82\x02\x22" OID_RSA
+                     "\x03\x82\x02\x0f\x00\x30\x82\x02\x0a\x02\x82\x02\x01\x00"),
+                550 },
 };
 
 void pkey_p(EVP_PKEY **k) { EVP_PKEY_free(*k); }
@@ -30,7 +40,8 @@ void x509_p(X509 **x) { X509_free(*x); }
 int openssl_error(struct error *err, const char *what)
 {
         const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-        error_set(err, EIO, EXIT_INTERNAL, "%s: %s", what, reason ? reason : "OpenSSL gives no reason");
+        error_set(err, EIO, EXIT_INTERNAL, "%s: %s", what,
+                reason ? reason : "OpenSSL gives no reason");
         ERR_clear_error();
         return -EIO;
 }
@@ -39,7 +50,8 @@ static EVP_PKEY_CTX *keygen_context(const struct algorithm *a)
 {
         EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, a->type, NULL);
         if (ctx && EVP_PKEY_keygen_init(ctx) == 1 &&
-                (a->group ? EVP_PKEY_CTX_set_group_name(ctx, a->group) : EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, (int)a->bits)) == 1)
+                (a->group ? EVP_PKEY_CTX_set_group_name(ctx, a->group)
+                          : EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, (int)a->bits)) == 1)
                 return ctx;
         EVP_PKEY_CTX_free(ctx);
         return NULL;
@@ -54,11 +66,14 @@ int key_generate(struct pki *p, enum key_algorithm a, EVP_PKEY **out, struct err
         return 0;
 }
 
-/* The point of an EC key, uncompressed; 0 when it is not one of ours. */
+/* The uncompressed point of an EC key; 0: another kind of key. */
 static size_t ec_point(EVP_PKEY *k, uint8_t point[97])
 {
         size_t n = 0;
-        return EVP_PKEY_get_octet_string_param(k, OSSL_PKEY_PARAM_PUB_KEY, point, 97, &n) == 1 && point[0] == 4 ? n : 0;
+        return EVP_PKEY_get_octet_string_param(k, OSSL_PKEY_PARAM_PUB_KEY, point, 97, &n) == 1 &&
+                               point[0] == 4
+                       ? n
+                       : 0;
 }
 
 int key_spki(EVP_PKEY *k, struct str *out, struct error *err)
@@ -73,7 +88,7 @@ int key_spki(EVP_PKEY *k, struct str *out, struct error *err)
                 str_addn(out, point, n);
                 return 0;
         }
-        unsigned char *der = NULL; /* RSA, or a curve that only an own CA has */
+        unsigned char *der = NULL; /* RSA, or P-521 of an own CA */
         int len = i2d_PUBKEY(k, &der);
         if (len <= 0)
                 return openssl_error(err, "cannot encode a public key");
@@ -82,13 +97,15 @@ int key_spki(EVP_PKEY *k, struct str *out, struct error *err)
         return 0;
 }
 
-/* RFC 5915, as i2d_PrivateKey makes it in a fifth of the time. */
+/* RFC 5915, the same bytes as of i2d_PrivateKey in a fifth of the time. */
 static int ec_private(EVP_PKEY *k, const struct algorithm *a, struct str *out)
 {
         uint8_t point[97], scalar[48];
         BIGNUM *d = NULL;
         size_t n = ec_point(k, point);
-        bool ok = n == 1 + 2 * a->scalar && EVP_PKEY_get_bn_param(k, OSSL_PKEY_PARAM_PRIV_KEY, &d) == 1 && BN_bn2binpad(d, scalar, (int)a->scalar) > 0;
+        bool ok = n == 1 + 2 * a->scalar &&
+                  EVP_PKEY_get_bn_param(k, OSSL_PKEY_PARAM_PRIV_KEY, &d) == 1 &&
+                  BN_bn2binpad(d, scalar, (int)a->scalar) > 0;
         BN_clear_free(d);
         if (!ok)
                 return -EINVAL;
@@ -114,7 +131,7 @@ int key_pem(EVP_PKEY *k, enum key_algorithm a, struct str *out, struct error *er
         str_reserve(&der, 512);
         if (ec_private(k, &algorithm_table[a], &der) < 0)
                 return openssl_error(err, "cannot encode a private key");
-        str_reserve(out, 1024); /* so that it is not copied about: the copies would not be wiped */
+        str_reserve(out, 1024); /* growing would leave copies that are not wiped */
         pem_add(out, "EC PRIVATE KEY", der.data, der.len);
         return 0;
 }
@@ -142,17 +159,22 @@ EVP_PKEY *key_parse(struct span pem)
         return k;
 }
 
-bool key_encrypted(struct span pem) { return memmem(pem.p, pem.n, "BEGIN ENCRYPTED PRIVATE KEY", 27) || memmem(pem.p, pem.n, "Proc-Type: 4,ENCRYPTED", 22); }
+bool key_encrypted(struct span pem)
+{
+        return memmem(pem.p, pem.n, "BEGIN ENCRYPTED PRIVATE KEY", 27) ||
+               memmem(pem.p, pem.n, "Proc-Type: 4,ENCRYPTED", 22);
+}
 
 void random_bytes(void *out, size_t n)
 {
         if (RAND_priv_bytes(out, (int)n) != 1)
-                abort(); /* no randomness: nothing made without it may go out */
+                abort(); /* without randomness every key would be weak */
 }
 
 void random_text(char *out, size_t n, const char *set)
 {
-        size_t len = strlen(set), fair = 256 - 256 % len; /* past it some letters would come more often */
+        size_t len = strlen(set),
+               fair = 256 - 256 % len; /* above it some letters would be more frequent */
         for (size_t i = 0; i < n;) {
                 uint8_t b;
                 random_bytes(&b, 1);

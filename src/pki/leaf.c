@@ -1,3 +1,4 @@
+#include "config/fabric.h"
 #include "pki/pki.h"
 
 #define CP     ROLE_CONTROL_PLANE
@@ -8,14 +9,20 @@ static void apiserver_names(const struct cluster *c, const struct node *n, struc
 static void etcd_names(const struct cluster *c, const struct node *n, struct want *w);
 static void node_names(const struct cluster *c, const struct node *n, struct want *w);
 static bool is_first(const struct cluster *c, const struct node *n);
-static bool has_kube_proxy(const struct cluster *c, const struct node *n) { return c->network.proxy_mode != PROXY_NONE; }
-static bool has_flannel(const struct cluster *c, const struct node *n) { return c->network.fabric.kind == FABRIC_FLANNEL; }
+static bool has_kube_proxy(const struct cluster *c, const struct node *n)
+{
+        return c->network.proxy_mode != PROXY_NONE;
+}
+static bool has_flannel(const struct cluster *c, const struct node *n)
+{
+        return fabric_has(c, FABRIC_FLANNELD);
+}
 
-/* The table of certificates: what kubeadm makes, and what the host services need besides. */
+/* The certificates: those that kubeadm makes, and those of the host services. */
 static const struct leaf_row {
         const char *name; /* in nodes/NODE.pem */
         const char *cn;
-        bool cn_node; /* the node's name follows */
+        bool cn_node; /* followed by the node's name */
         const char *o;
         enum ca_id ca;
         unsigned usage;
@@ -23,21 +30,36 @@ static const struct leaf_row {
         unsigned roles;
         bool (*only)(const struct cluster *c, const struct node *n);
 } leaf_table[LEAF_COUNT] = {
-        [LEAF_APISERVER] = { "apiserver", "kube-apiserver", false, NULL, CA_CLUSTER, USAGE_SERVER, apiserver_names, CP },
-        [LEAF_APISERVER_KUBELET_CLIENT] = { "apiserver-kubelet-client", "kube-apiserver-kubelet-client", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
-        [LEAF_APISERVER_ETCD_CLIENT] = { "apiserver-etcd-client", "kube-apiserver-etcd-client", false, NULL, CA_ETCD, USAGE_CLIENT, NULL, CP },
-        [LEAF_FRONT_PROXY_CLIENT] = { "front-proxy-client", "front-proxy-client", false, NULL, CA_FRONT_PROXY, USAGE_CLIENT, NULL, CP },
-        [LEAF_CONTROLLER_MANAGER] = { "controller-manager", "system:kube-controller-manager", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
-        [LEAF_SCHEDULER] = { "scheduler", "system:kube-scheduler", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
-        [LEAF_ADMIN] = { "admin", "kubernetes-admin", false, ADMINS, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
-        [LEAF_SUPER_ADMIN] = { "super-admin", "kubernetes-super-admin", false, "system:masters", CA_CLUSTER, USAGE_CLIENT, NULL, CP, is_first },
-        [LEAF_ETCD_SERVER] = { "etcd-server", "", true, NULL, CA_ETCD, USAGE_SERVER | USAGE_CLIENT, etcd_names, ROLE_ETCD },
-        [LEAF_ETCD_PEER] = { "etcd-peer", "", true, NULL, CA_ETCD, USAGE_SERVER | USAGE_CLIENT, etcd_names, ROLE_ETCD },
-        [LEAF_ETCD_HEALTHCHECK] = { "etcd-healthcheck-client", "kube-etcd-healthcheck-client", false, NULL, CA_ETCD, USAGE_CLIENT, NULL, ROLE_ETCD },
-        [LEAF_KUBELET_CLIENT] = { "kubelet-client", "system:node:", true, "system:nodes", CA_CLUSTER, USAGE_CLIENT, NULL, NODES },
-        [LEAF_KUBELET_SERVER] = { "kubelet-server", "system:node:", true, "system:nodes", CA_CLUSTER, USAGE_SERVER, node_names, NODES },
-        [LEAF_KUBE_PROXY] = { "kube-proxy", "system:kube-proxy", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, NODES, has_kube_proxy },
-        [LEAF_FLANNEL] = { "flannel", "slipway:flannel", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, NODES, has_flannel },
+        [LEAF_APISERVER] = { "apiserver", "kube-apiserver", false, NULL, CA_CLUSTER, USAGE_SERVER,
+                apiserver_names, CP },
+        [LEAF_APISERVER_KUBELET_CLIENT] = { "apiserver-kubelet-client",
+                "kube-apiserver-kubelet-client", false, NULL, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
+        [LEAF_APISERVER_ETCD_CLIENT] = { "apiserver-etcd-client", "kube-apiserver-etcd-client",
+                false, NULL, CA_ETCD, USAGE_CLIENT, NULL, CP },
+        [LEAF_FRONT_PROXY_CLIENT] = { "front-proxy-client", "front-proxy-client", false, NULL,
+                CA_FRONT_PROXY, USAGE_CLIENT, NULL, CP },
+        [LEAF_CONTROLLER_MANAGER] = { "controller-manager", "system:kube-controller-manager", false,
+                NULL, CA_CLUSTER, USAGE_CLIENT, NULL, CP },
+        [LEAF_SCHEDULER] = { "scheduler", "system:kube-scheduler", false, NULL, CA_CLUSTER,
+                USAGE_CLIENT, NULL, CP },
+        [LEAF_ADMIN] = { "admin", "kubernetes-admin", false, ADMINS, CA_CLUSTER, USAGE_CLIENT, NULL,
+                CP },
+        [LEAF_SUPER_ADMIN] = { "super-admin", "kubernetes-super-admin", false, "system:masters",
+                CA_CLUSTER, USAGE_CLIENT, NULL, CP, is_first },
+        [LEAF_ETCD_SERVER] = { "etcd-server", "", true, NULL, CA_ETCD, USAGE_SERVER | USAGE_CLIENT,
+                etcd_names, ROLE_ETCD },
+        [LEAF_ETCD_PEER] = { "etcd-peer", "", true, NULL, CA_ETCD, USAGE_SERVER | USAGE_CLIENT,
+                etcd_names, ROLE_ETCD },
+        [LEAF_ETCD_HEALTHCHECK] = { "etcd-healthcheck-client", "kube-etcd-healthcheck-client",
+                false, NULL, CA_ETCD, USAGE_CLIENT, NULL, ROLE_ETCD },
+        [LEAF_KUBELET_CLIENT] = { "kubelet-client", "system:node:", true, "system:nodes",
+                CA_CLUSTER, USAGE_CLIENT, NULL, NODES },
+        [LEAF_KUBELET_SERVER] = { "kubelet-server", "system:node:", true, "system:nodes",
+                CA_CLUSTER, USAGE_SERVER, node_names, NODES },
+        [LEAF_KUBE_PROXY] = { "kube-proxy", "system:kube-proxy", false, NULL, CA_CLUSTER,
+                USAGE_CLIENT, NULL, NODES, has_kube_proxy },
+        [LEAF_FLANNEL] = { "flannel", "slipway:flannel:", true, "slipway:flannel", CA_CLUSTER,
+                USAGE_CLIENT, NULL, NODES, has_flannel },
 };
 
 static bool is_first(const struct cluster *c, const struct node *n)
@@ -67,7 +89,7 @@ static void etcd_names(const struct cluster *c, const struct node *n, struct wan
         add_loopback(w);
 }
 
-/* Where clients outside come in. */
+/* Names and addresses that clients outside the cluster use. */
 static void add_endpoint(const struct cluster *c, struct want *w)
 {
         want_host(w, cluster_endpoint_host(c));
@@ -76,7 +98,7 @@ static void add_endpoint(const struct cluster *c, struct want *w)
                 want_host(w, c->api.names.v[i]);
 }
 
-/* `name` as seen from more and more of the cluster: "x", "x.svc", "x.svc.DOMAIN". */
+/* The DNS names of a service: "x", "x.svc", "x.svc.DOMAIN". */
 static void add_service(const struct cluster *c, struct want *w, const char *name)
 {
         char *svc CLEANUP(free_p) = xasprintf("%s.svc", name);
@@ -108,7 +130,7 @@ bool leaf_wanted(enum leaf_id id, const struct cluster *c, const struct node *n)
         return l->roles & n->pool->roles && (!l->only || l->only(c, n));
 }
 
-static void begin(const struct cluster *c, struct want *w, enum ca_id ca, unsigned usage)
+static void want_begin(const struct cluster *c, struct want *w, enum ca_id ca, unsigned usage)
 {
         str_truncate(&w->subject, 0);
         str_truncate(&w->san, 0);
@@ -119,7 +141,7 @@ static void begin(const struct cluster *c, struct want *w, enum ca_id ca, unsign
         w->algorithm = c->certificates.algorithm;
 }
 
-/* kubeadm before 1.36.1 has no binding for this user of its own, and makes it an admin instead. */
+/* kubeadm before 1.36.1 has no binding for the kubelet client, and makes it an administrator. */
 static const char *organization(enum leaf_id id, const struct cluster *c)
 {
         static const struct version binding = { 1, 36, 1, NULL };
@@ -133,7 +155,7 @@ void leaf_want(enum leaf_id id, const struct cluster *c, const struct node *n, s
         const struct leaf_row *l = &leaf_table[id];
         const char *o = organization(id, c);
         char *cn CLEANUP(free_p) = xasprintf("%s%s", l->cn, l->cn_node ? n->name : "");
-        begin(c, w, l->ca, l->usage);
+        want_begin(c, w, l->ca, l->usage);
         if (o)
                 want_o(w, o);
         want_cn(w, cn);
@@ -141,10 +163,11 @@ void leaf_want(enum leaf_id id, const struct cluster *c, const struct node *n, s
                 l->names(c, n, w);
 }
 
-/* That somebody is an admin is not said here but by a binding in the cluster (addon_admins), for that can be taken back. */
+/* Administrators are not in a group of the certificate but in a binding in the cluster
+ * (addon_admins), because a binding can be removed. */
 void user_want(const struct cluster *c, const struct user *u, struct want *w)
 {
-        begin(c, w, CA_CLUSTER, USAGE_CLIENT);
+        want_begin(c, w, CA_CLUSTER, USAGE_CLIENT);
         if (u->lifetime > 0)
                 w->lifetime = u->lifetime;
         for (size_t i = 0; i < u->groups.n; i++)
@@ -157,13 +180,14 @@ void admin_want(const struct cluster *c, struct want *w) { leaf_want(LEAF_ADMIN,
 bool lb_wanted(const struct cluster *c)
 {
         const struct provider *p = &c->provider;
-        return c->api.load_balancer || (p->kind == PROVIDER_AWS && p->aws.load_balancer != AWS_LB_NONE) ||
+        return c->api.load_balancer ||
+               (p->kind == PROVIDER_AWS && p->aws.load_balancer != AWS_LB_NONE) ||
                (p->kind == PROVIDER_OPENSTACK && p->openstack.load_balancer == OS_LB_OCTAVIA);
 }
 
 void lb_want(const struct cluster *c, struct want *w)
 {
-        begin(c, w, CA_CLUSTER, USAGE_SERVER);
+        want_begin(c, w, CA_CLUSTER, USAGE_SERVER);
         want_cn(w, "kubernetes-lb");
         add_endpoint(c, w);
 }
@@ -172,7 +196,7 @@ bool dex_wanted(const struct cluster *c) { return c->services.dex.host; }
 
 void dex_want(const struct cluster *c, struct want *w)
 {
-        begin(c, w, CA_CLUSTER, USAGE_SERVER);
+        want_begin(c, w, CA_CLUSTER, USAGE_SERVER);
         want_cn(w, "dex");
         want_host(w, c->services.dex.host);
         want_host(w, "dex");
@@ -185,8 +209,11 @@ static int name_check(const char *field, const char *name, struct error *err)
                 return 0;
         for (const char *p = name; *p; p++)
                 if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f) {
-                        error_set(err, EINVAL, EXIT_CONFIG, "%s: \"%s\" cannot stand in a certificate: it is not ASCII", field, name);
-                        return error_hint(err, "write an international name in its ASCII form (xn--...)");
+                        error_set(err, EINVAL, EXIT_CONFIG,
+                                "%s: a certificate cannot contain \"%s\": it is not ASCII", field,
+                                name);
+                        return error_hint(
+                                err, "write an international name in its ASCII form (xn--...)");
                 }
         return 0;
 }

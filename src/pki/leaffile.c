@@ -1,5 +1,6 @@
-/* Leaves on disk. A file of several ends with its own digest: while that is right, keys and signatures are as they were written and
- * only what the certificates say must be looked at; otherwise each leaf is examined, and what is sound is kept. */
+/* Leaves on disk. A file of several leaves ends with its digest: while that matches, keys and
+ * signatures are unchanged and only the contents of the certificates are checked; otherwise each
+ * leaf is verified, and the valid ones are kept. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
@@ -52,8 +53,8 @@ static bool find_section(const struct str *text, const char *name, struct span *
         return true;
 }
 
-/* Key and certificate belong together and the authority signed it: for a leaf whose file may be damaged. */
-static bool is_sound(const struct issuer *i, struct span key, struct span cert)
+/* Key and certificate match, and the CA signed it: for a leaf whose file may be damaged. */
+static bool leaf_is_sound(const struct issuer *i, struct span key, struct span cert)
 {
         BIO *b = BIO_new_mem_buf(cert.p, (int)cert.n);
         X509 *x CLEANUP(x509_p) = b ? PEM_read_bio_X509(b, NULL, NULL, NULL) : NULL;
@@ -64,26 +65,32 @@ static bool is_sound(const struct issuer *i, struct span key, struct span cert)
         return ok;
 }
 
-/* What is there, if it is what is wanted. */
-static bool keep(struct identity *id, const struct want *w, struct span key, struct span cert, bool intact, struct leaf *out)
+/* Takes the leaf from the file if it is the wanted one. */
+static bool leaf_keep(struct identity *id, const struct want *w, struct span key, struct span cert,
+        bool intact, struct leaf *out)
 {
         const struct issuer *i = &id->pki->issuer[w->ca];
-        if (!pem_decode(cert, &id->pki->der) || !cert_fits(i, w, str_span(&id->pki->der), id->now) || (!intact && !is_sound(i, key, cert)))
+        if (!pem_decode(cert, &id->pki->der) ||
+                !cert_fits(i, w, str_span(&id->pki->der), id->now) ||
+                (!intact && !leaf_is_sound(i, key, cert)))
                 return false;
         out->key = xstrndup((const char *)key.p, key.n);
         out->cert = xasprintf("%.*s%s", (int)cert.n, (const char *)cert.p, id->ca[w->ca].chain);
         return true;
 }
 
-static int issue(struct identity *id, const struct want *w, struct leaf *out, struct error *err)
+static int leaf_issue(
+        struct identity *id, const struct want *w, struct leaf *out, struct error *err)
 {
         EVP_PKEY *k CLEANUP(pkey_p) = NULL;
-        struct str spki CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 }, cert CLEANUP(str_release) = { 0 };
+        struct str spki CLEANUP(str_release) = { 0 }, key CLEANUP(str_wipe_release) = { 0 },
+                        cert CLEANUP(str_release) = { 0 };
         int r = key_generate(id->pki, w->algorithm, &k, err);
         if (r == 0)
                 r = key_spki(k, &spki, err);
         if (r == 0)
-                r = cert_issue(&id->pki->issuer[w->ca], w, str_span(&spki), id->now, &id->pki->der, err);
+                r = cert_issue(
+                        &id->pki->issuer[w->ca], w, str_span(&spki), id->now, &id->pki->der, err);
         if (r == 0)
                 r = key_pem(k, w->algorithm, &key, err);
         if (r < 0)
@@ -95,17 +102,19 @@ static int issue(struct identity *id, const struct want *w, struct leaf *out, st
         return 0;
 }
 
-int leaf_file_get(struct leaf_file *f, struct identity *id, const char *name, const struct want *w, struct leaf *out, struct error *err)
+int leaf_file_get(struct leaf_file *f, struct identity *id, const char *name, const struct want *w,
+        struct leaf *out, struct error *err)
 {
         struct span section, key, cert;
-        if (!f->renew && f->there && find_section(&f->text, name, &section) && pem_find(section, "PRIVATE KEY", &key) &&
-                pem_find(section, "CERTIFICATE", &cert) && keep(id, w, key, cert, f->intact, out)) {
+        if (!f->renew && f->there && find_section(&f->text, name, &section) &&
+                pem_find(section, "PRIVATE KEY", &key) && pem_find(section, "CERTIFICATE", &cert) &&
+                leaf_keep(id, w, key, cert, f->intact, out)) {
                 f->kept++;
                 return 0;
         }
         f->issued++;
         id->lost |= id->looking;
-        return issue(id, w, out, err);
+        return leaf_issue(id, w, out, err);
 }
 
 static size_t section_count(const struct str *text)
@@ -118,7 +127,7 @@ static size_t section_count(const struct str *text)
         return n;
 }
 
-/* Of a chain only the leaf is kept: the rest stands in the authority's file. */
+/* Without the chain: the file of the CA has it. */
 static void add_section(struct str *s, const char *name, const struct leaf *l)
 {
         struct span cert = { 0 };
@@ -127,7 +136,8 @@ static void add_section(struct str *s, const char *name, const struct leaf *l)
         str_addn(s, cert.p, cert.n);
 }
 
-int leaf_file_write(struct leaf_file *f, struct identity *id, const char *const *names, const struct leaf *leaves, size_t n, struct error *err)
+int leaf_file_write(struct leaf_file *f, struct identity *id, const char *const *names,
+        const struct leaf *leaves, size_t n, struct error *err)
 {
         char line[DIGEST_LINE + 1];
         if (id->looking || (f->intact && !f->issued && section_count(&f->text) == f->kept + 1))
@@ -146,20 +156,24 @@ int leaf_file_write(struct leaf_file *f, struct identity *id, const char *const 
         return store_write(f->path, f->text.data, f->text.len, 0, err);
 }
 
-int leaf_pair(struct identity *id, const char *path, const struct want *w, struct leaf *out, struct error *err)
+int leaf_pair(struct identity *id, const char *path, const struct want *w, struct leaf *out,
+        struct error *err)
 {
-        char *cert_path CLEANUP(free_p) = xasprintf("%s/pki/%s.crt", id->dir, path), *key_path CLEANUP(free_p) = xasprintf("%s/pki/%s.key", id->dir, path);
-        struct str cert_text CLEANUP(str_release) = { 0 }, key_text CLEANUP(str_wipe_release) = { 0 };
+        char *cert_path CLEANUP(free_p) = xasprintf("%s/pki/%s.crt", id->dir, path),
+                        *key_path CLEANUP(free_p) = xasprintf("%s/pki/%s.key", id->dir, path);
+        struct str cert_text CLEANUP(str_release) = { 0 },
+                             key_text CLEANUP(str_wipe_release) = { 0 };
         struct span key, cert;
         int r = store_read(cert_path, false, &cert_text, err);
         if (r == 0)
                 r = store_read(key_path, true, &key_text, err);
-        if (r == 0 && pem_find(str_span(&key_text), "PRIVATE KEY", &key) && pem_find(str_span(&cert_text), "CERTIFICATE", &cert) &&
-                keep(id, w, key, cert, false, out))
+        if (r == 0 && pem_find(str_span(&key_text), "PRIVATE KEY", &key) &&
+                pem_find(str_span(&cert_text), "CERTIFICATE", &cert) &&
+                leaf_keep(id, w, key, cert, false, out))
                 return 0;
         if (r < 0 && r != -ENOENT)
                 return r;
-        r = issue(id, w, out, err);
+        r = leaf_issue(id, w, out, err);
         id->pki->dirty = true;
         if (r == 0)
                 r = store_write(key_path, out->key, strlen(out->key), 0, err);

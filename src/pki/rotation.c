@@ -1,16 +1,17 @@
-/* Authorities and keys change while the cluster lives: a new one is made and believed beside the old one, then it signs, then the old one is believed no more. Each of
- * these phases is rolled out to all nodes before the next begins, so at no moment does one node use what another does not know.
- *
- * rotation.json says how far each is; it is written whole or not at all. The new ones lie under next/ until the end, when they take the place of the old ones: while
- * that goes on rotation.json still says "finish", which means "use next/", so a run killed there loses nothing.
- *
- * Here: what is under way, read and laid over what the Identity has. rotation_run.c begins it and takes it on; cross.c is how the old vouches for the new. */
+/* Rotation of CAs and keys in a running cluster: a new one is made and trusted beside the old one,
+ * then it signs, then the old one is no longer trusted. Each phase is rolled out to all nodes
+ * before the next begins, so no node uses a CA or key that another does not trust. rotation.json
+ * has the phase of each and is written atomically. The new ones are under next/ until the end, when
+ * they replace the old ones: meanwhile rotation.json says "finish", which means "use next/", so a
+ * run that is killed there loses nothing. This file reads the rotation under way and applies it to
+ * the Identity; rotation_run.c begins a rotation and goes to the next phase; cross.c has the
+ * cross-certificate. */
 #include <jansson.h>
 
 #include "pki/pki.h"
 
 static const struct {
-        const char *name; /* for people */
+        const char *name; /* on the command line and in reports */
         const char *key;  /* in rotation.json */
 } rows[ROTATE_COUNT] = {
         [ROTATE_CA] = { "cluster", "ca" },
@@ -18,26 +19,27 @@ static const struct {
         [ROTATE_FRONT_PROXY] = { "front-proxy", "frontProxyCA" },
         [ROTATE_SA] = { "sa", "sa" },
         [ROTATE_ENCRYPTION] = { "encryption", "encryption" },
+        [ROTATE_ENCRYPT] = { "encryption's first key", "encrypt" },
 };
-_Static_assert(
-        (int)ROTATE_CA == CA_CLUSTER && (int)ROTATE_ETCD == CA_ETCD && (int)ROTATE_FRONT_PROXY == CA_FRONT_PROXY, "authorities come first, as in enum ca_id");
+_Static_assert((int)ROTATE_CA == CA_CLUSTER && (int)ROTATE_ETCD == CA_ETCD &&
+                       (int)ROTATE_FRONT_PROXY == CA_FRONT_PROXY,
+        "CAs come first, as in enum ca_id");
 
 static const char *const phases[] = { "", "trust", "issue", "finish" };
 
 const char *rotate_name(enum rotate_id id) { return rows[id].name; }
 const char *rotate_phase_name(enum rotate_phase p) { return phases[p]; }
 
-static char *in_dir(const struct identity *id, const char *name) { return path_join(id->dir, name); }
-
 /* ---- rotation.json ---- */
 
-static int damaged(const char *path, struct error *err)
+static int rotation_damaged(const char *path, struct error *err)
 {
         error_set(err, EINVAL, EXIT_STATE, "%s is damaged", path);
-        return error_hint(err, "restore it from a backup; it says which keys the cluster is changing to");
+        return error_hint(err,
+                "restore it from a backup: it records which CAs and keys the cluster is changing to");
 }
 
-static int take(struct identity *id, const char *path, const json_t *j, struct error *err)
+static int rotation_take(struct identity *id, const char *path, const json_t *j, struct error *err)
 {
         struct rotation *r = &id->rotation;
         for (int i = 0; i < ROTATE_COUNT; i++) {
@@ -46,14 +48,15 @@ static int take(struct identity *id, const char *path, const json_t *j, struct e
                         if (streq(phases[p], word))
                                 r->phase[i] = (enum rotate_phase)p;
                 if (word && r->phase[i] == ROTATE_NOT)
-                        return damaged(path, err);
+                        return rotation_damaged(path, err);
         }
         r->issued = (time_t)json_integer_value(json_object_get(j, "issued"));
         if (r->phase[ROTATE_ENCRYPTION] == ROTATE_NOT)
                 return 0;
-        const char *key = json_string_value(json_object_get(j, "encryptionKey")), *name = json_string_value(json_object_get(j, "encryptionKeyName"));
+        const char *key = json_string_value(json_object_get(j, "encryptionKey")),
+                   *name = json_string_value(json_object_get(j, "encryptionKeyName"));
         if (!encryption_key_believable(key) || !name || !*name)
-                return damaged(path, err);
+                return rotation_damaged(path, err);
         r->encryption_key = xstrdup(key);
         r->encryption_key_name = xstrdup(name);
         return 0;
@@ -61,13 +64,13 @@ static int take(struct identity *id, const char *path, const json_t *j, struct e
 
 int rotation_read(struct identity *id, struct error *err)
 {
-        char *path CLEANUP(free_p) = in_dir(id, "rotation.json");
+        char *path CLEANUP(free_p) = identity_path(id, "rotation.json");
         struct str text CLEANUP(str_wipe_release) = { 0 };
         int r = store_read(path, true, &text, err);
         if (r < 0)
                 return r == -ENOENT && !err->code ? 0 : r;
         json_t *j = json_loadb(str_text(&text), text.len, JSON_REJECT_DUPLICATES, NULL);
-        r = json_is_object(j) ? take(id, path, j, err) : damaged(path, err);
+        r = json_is_object(j) ? rotation_take(id, path, j, err) : rotation_damaged(path, err);
         json_decref(j);
         return r;
 }
@@ -75,14 +78,15 @@ int rotation_read(struct identity *id, struct error *err)
 int rotation_write(const struct identity *id, struct error *err)
 {
         const struct rotation *r = &id->rotation;
-        char *path CLEANUP(free_p) = in_dir(id, "rotation.json");
+        char *path CLEANUP(free_p) = identity_path(id, "rotation.json");
         struct str text CLEANUP(str_wipe_release) = { 0 };
         str_add(&text, "{\n");
         for (int i = 0; i < ROTATE_COUNT; i++)
                 if (r->phase[i] != ROTATE_NOT)
                         str_addf(&text, "  \"%s\": \"%s\",\n", rows[i].key, phases[r->phase[i]]);
         if (r->phase[ROTATE_ENCRYPTION] != ROTATE_NOT)
-                str_addf(&text, "  \"encryptionKey\": \"%s\",\n  \"encryptionKeyName\": \"%s\",\n", r->encryption_key, r->encryption_key_name);
+                str_addf(&text, "  \"encryptionKey\": \"%s\",\n  \"encryptionKeyName\": \"%s\",\n",
+                        r->encryption_key, r->encryption_key_name);
         str_addf(&text, "  \"issued\": %jd\n}\n", (intmax_t)r->issued);
         return store_write(path, str_text(&text), text.len, FILE_SYNC, err);
 }
@@ -95,18 +99,23 @@ unsigned identity_rotating(const struct identity *id)
         return set;
 }
 
-/* ---- loaded ---- */
+/* ---- applied to the Identity ---- */
 
-/* At the end the old one's files are written over, one after the other: it is the new one alone that counts. */
+/* In the last phase the files of the old CA are overwritten one after the other, so only those
+ * under next/ are read. */
 int rotation_authority(struct identity *id, enum ca_id ca, struct error *err)
 {
-        char *next CLEANUP(free_p) = in_dir(id, "next");
+        char *next CLEANUP(free_p) = identity_path(id, "next");
         const char *dir = id->rotation.phase[ca] == ROTATE_FINISH ? next : id->dir;
         int r = authority_load(dir, ca, id->now, &id->ca[ca], err);
         return r < 0 || ca != CA_CLUSTER ? r : cross_read(dir, id->now, &id->ca[ca], err);
 }
 
-char *rotation_sa_path(const struct identity *id) { return in_dir(id, id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? "next/pki/sa.key" : "pki/sa.key"); }
+char *rotation_sa_path(const struct identity *id)
+{
+        return identity_path(id,
+                id->rotation.phase[ROTATE_SA] == ROTATE_FINISH ? "next/pki/sa.key" : "pki/sa.key");
+}
 
 static int lay_authority(struct identity *id, enum ca_id ca, const char *next, struct error *err)
 {
@@ -137,7 +146,8 @@ static int lay_sa(struct identity *id, const char *next, struct error *err)
         if (r == 0)
                 r = sa_parse(path, str_span(&text), &pub, err);
         if (r < 0)
-                return error_hint(err, "restore it from a backup; service-account tokens of the cluster are signed with it");
+                return error_hint(err,
+                        "restore it from a backup: the cluster's service-account tokens are signed with it");
         if (id->rotation.phase[ROTATE_SA] == ROTATE_TRUST) {
                 id->sa_other = TAKE(pub);
                 return 0;
@@ -167,16 +177,19 @@ static void lay_encryption(struct identity *id)
         }
 }
 
-static bool both(const struct identity *id, int i) { return id->rotation.phase[i] == ROTATE_TRUST || id->rotation.phase[i] == ROTATE_ISSUE; }
+static bool rotation_has_both(const struct identity *id, int i)
+{
+        return id->rotation.phase[i] == ROTATE_TRUST || id->rotation.phase[i] == ROTATE_ISSUE;
+}
 
 int rotation_load(struct identity *id, struct error *err)
 {
-        char *next CLEANUP(free_p) = in_dir(id, "next");
+        char *next CLEANUP(free_p) = identity_path(id, "next");
         int r = 0;
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                if (both(id, ca))
+                if (rotation_has_both(id, ca))
                         r = lay_authority(id, ca, next, err);
-        if (r == 0 && both(id, ROTATE_SA))
+        if (r == 0 && rotation_has_both(id, ROTATE_SA))
                 r = lay_sa(id, next, err);
         if (r == 0 && id->rotation.phase[ROTATE_ENCRYPTION] != ROTATE_NOT)
                 lay_encryption(id);

@@ -16,7 +16,8 @@ int sa_parse(const char *path, struct span pem, char **pub, struct error *err)
 {
         EVP_PKEY *k CLEANUP(pkey_p) = key_parse(pem);
         if (!k)
-                return error_set(err, EINVAL, EXIT_STATE, "%s is %s", path, pem.n ? "damaged: it holds no private key in PEM form" : "empty");
+                return error_set(err, EINVAL, EXIT_STATE, "%s is %s", path,
+                        pem.n ? "damaged: it holds no private key in PEM form" : "empty");
         return public_pem(k, pub, err);
 }
 

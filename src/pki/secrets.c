@@ -1,4 +1,4 @@
-/* identity.json: what is random and not a key pair. */
+/* identity.json: random values other than key pairs. */
 #include <jansson.h>
 
 #include "pki/pki.h"
@@ -6,21 +6,28 @@
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
 
-/* What each is made of, and how long it is: for making it and for believing it. */
+/* Of identity.json; version 1 has a bootstrap token, and programs of then require it. */
+#define VERSION 2
+
+/* Characters and length of each value, for making and for checking it. */
 static const struct secret_row {
         const char *key;
         size_t offset, len;
         const char *set;
+        bool past; /* only in states of earlier versions */
 } secret_table[] = {
         { "prefix", offsetof(struct identity, prefix), 5, LOWER DIGITS },
-        { "tokenID", offsetof(struct identity, token_id), 6, LOWER DIGITS },
-        { "tokenSecret", offsetof(struct identity, token_secret), 16, LOWER DIGITS },
+        { "tokenID", offsetof(struct identity, token_id), 6, LOWER DIGITS, true },
         { "certificateKey", offsetof(struct identity, certificate_key), 64, DIGITS "abcdef" },
-        { "encryptionKey", offsetof(struct identity, encryption_key), 44, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "+/=" },
+        { "encryptionKey", offsetof(struct identity, encryption_key), 44,
+                LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "+/=" },
         { "vrrpPassword", offsetof(struct identity, vrrp_password), 8, LOWER DIGITS },
 };
 
-static char **field(const struct identity *id, const struct secret_row *row) { return (char **)((char *)id + row->offset); }
+static char **secret_field(const struct identity *id, const struct secret_row *row)
+{
+        return (char **)((char *)id + row->offset);
+}
 
 char *encryption_key_new(void)
 {
@@ -37,7 +44,9 @@ void secrets_create(struct identity *id)
 {
         for (size_t i = 0; i < ARRAY_SIZE(secret_table); i++) {
                 const struct secret_row *row = &secret_table[i];
-                char **out = field(id, row);
+                char **out = secret_field(id, row);
+                if (row->past)
+                        continue;
                 if (row->offset == offsetof(struct identity, encryption_key)) {
                         *out = encryption_key_new();
                         continue;
@@ -45,7 +54,7 @@ void secrets_create(struct identity *id)
                 *out = xcalloc(1, row->len + 1);
                 random_text(*out, row->len, row->set);
         }
-        random_text(id->prefix, 1, LOWER); /* names in clouds begin with a letter */
+        random_text(id->prefix, 1, LOWER); /* names in clouds must begin with a letter */
         random_text(id->prefix + 1, 4, LOWER DIGITS);
         id->encryption_key_name = xstrdup("key1");
 }
@@ -53,47 +62,61 @@ void secrets_create(struct identity *id)
 void secrets_text(const struct identity *id, const char *cluster, struct str *out)
 {
         str_reserve(out, 1024);
-        str_addf(out, "{\n  \"version\": 1,\n  \"cluster\": \"%s\",\n", cluster);
+        str_addf(out, "{\n  \"version\": %d,\n  \"cluster\": \"%s\",\n", VERSION, cluster);
         for (size_t i = 0; i < ARRAY_SIZE(secret_table); i++)
-                str_addf(out, "  \"%s\": \"%s\",\n", secret_table[i].key, *field(id, &secret_table[i]));
+                if (*secret_field(id, &secret_table[i]))
+                        str_addf(out, "  \"%s\": \"%s\",\n", secret_table[i].key,
+                                *secret_field(id, &secret_table[i]));
         str_addf(out, "  \"encryptionKeyName\": \"%s\"\n}\n", id->encryption_key_name);
 }
 
-static int damaged(const char *path, const char *key, struct error *err)
+static int secrets_damaged(const char *path, const char *key, struct error *err)
 {
-        error_set(err, EINVAL, EXIT_STATE, "%s is damaged: \"%s\" is missing or not what it should be", path, key);
-        return error_hint(err, "restore it from a backup; what it holds is in use by the cluster and cannot be made again");
+        error_set(err, EINVAL, EXIT_STATE, "%s is damaged: \"%s\" is missing or has a wrong value",
+                path, key);
+        return error_hint(err,
+                "restore it from a backup: the cluster uses its values, which cannot be made again");
 }
 
-static bool believable(const char *v, const struct secret_row *row) { return v && strlen(v) == row->len && strspn(v, row->set) == row->len; }
+static bool secret_valid(const char *v, const struct secret_row *row)
+{
+        return v && strlen(v) == row->len && strspn(v, row->set) == row->len;
+}
 
 bool encryption_key_believable(const char *key)
 {
         for (size_t i = 0; i < ARRAY_SIZE(secret_table); i++)
                 if (secret_table[i].offset == offsetof(struct identity, encryption_key))
-                        return believable(key, &secret_table[i]);
+                        return secret_valid(key, &secret_table[i]);
         return false;
 }
 
-static int take_fields(struct identity *id, const json_t *j, const char *cluster, const char *path, struct error *err)
+static int secrets_take_fields(struct identity *id, const json_t *j, const char *cluster,
+        const char *path, struct error *err)
 {
-        const char *of = json_string_value(json_object_get(j, "cluster")), *name = json_string_value(json_object_get(j, "encryptionKeyName"));
-        if (json_integer_value(json_object_get(j, "version")) > 1) {
+        const char *of = json_string_value(json_object_get(j, "cluster")),
+                   *name = json_string_value(json_object_get(j, "encryptionKeyName"));
+        if (json_integer_value(json_object_get(j, "version")) > VERSION) {
                 error_set(err, EINVAL, EXIT_STATE, "%s was written by a newer slipway", path);
-                return error_hint(err, "use that version");
+                return error_hint(err, "use the version of slipway that wrote it, or a newer one");
         }
         if (of && !streq(of, cluster)) {
-                error_set(err, EINVAL, EXIT_STATE, "%s is the Identity of the cluster \"%s\", not of \"%s\"", path, of, cluster);
-                return error_hint(err, "move the directory back to the name it had: an Identity belongs to one cluster");
+                error_set(err, EINVAL, EXIT_STATE,
+                        "%s is the Identity of the cluster \"%s\", not of \"%s\"", path, of,
+                        cluster);
+                return error_hint(
+                        err, "rename the directory back: an Identity belongs to one cluster");
         }
         for (size_t i = 0; i < ARRAY_SIZE(secret_table); i++) {
                 const char *v = json_string_value(json_object_get(j, secret_table[i].key));
-                if (!believable(v, &secret_table[i]))
-                        return damaged(path, secret_table[i].key, err);
-                *field(id, &secret_table[i]) = xstrdup(v);
+                if (!v && secret_table[i].past)
+                        continue;
+                if (!secret_valid(v, &secret_table[i]))
+                        return secrets_damaged(path, secret_table[i].key, err);
+                *secret_field(id, &secret_table[i]) = xstrdup(v);
         }
         if (!of || !name || !*name || strspn(name, LOWER DIGITS "-") != strlen(name))
-                return damaged(path, of ? "encryptionKeyName" : "cluster", err);
+                return secrets_damaged(path, of ? "encryptionKeyName" : "cluster", err);
         id->encryption_key_name = xstrdup(name);
         return 0;
 }
@@ -114,11 +137,15 @@ int secrets_load(struct identity *id, const char *cluster, const char *path, str
                 return r == -ENOENT ? error_set(err, ENOENT, EXIT_STATE, "%s is missing", path) : r;
         json_t *j = json_loadb(str_text(&text), text.len, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(j)) {
-                error_set(err, EINVAL, EXIT_STATE, "%s is damaged: %s", path, !text.len ? "it is empty" : j ? "it is not a JSON object" : why.text);
+                error_set(err, EINVAL, EXIT_STATE, "%s is damaged: %s", path,
+                        !text.len ? "it is empty"
+                        : j       ? "it is not a JSON object"
+                                  : why.text);
                 json_decref(j);
-                return error_hint(err, "restore it from a backup; what it holds is in use by the cluster and cannot be made again");
+                return error_hint(err,
+                        "restore it from a backup: the cluster uses its values, which cannot be made again");
         }
-        r = take_fields(id, j, cluster, path, err);
+        r = secrets_take_fields(id, j, cluster, path, err);
         wipe_strings(j);
         json_decref(j);
         return r;

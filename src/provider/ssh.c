@@ -1,11 +1,13 @@
-/* Hosts you have: nothing to make, only how to reach them. Whether one answers is found out by the link. */
+/* Existing hosts: nothing to create, only how to reach them. The link finds out whether one
+ * answers. */
 #include <event2/event.h>
 
 #include "provider/ssh.h"
 #include "provider/sudo.h"
 
-/* A host's own settings win over the provider's. */
-static void target(const struct provider_run *run, const struct node *n, struct link_target *t)
+/* Settings of a host override those of the provider. */
+static void ssh_host_target(
+        const struct provider_run *run, const struct node *n, struct link_target *t)
 {
         const struct provider_ssh *s = &run->cluster->provider.ssh;
         const char *user = n->host && n->host->user ? n->host->user : s->user;
@@ -22,23 +24,26 @@ static void target(const struct provider_run *run, const struct node *n, struct 
         };
 }
 
-static int find(struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
+static int ssh_host_find(
+        struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
 {
         *out = (struct machine){ .node = n, .state = MACHINE_RUNNING };
-        target(run, n, &out->target);
-        return out->target.sudo ? sudo_password(run->arena, run->cluster, &out->target.sudo_password, err) : 0;
+        ssh_host_target(run, n, &out->target);
+        return out->target.sudo
+                       ? sudo_password(run->arena, run->cluster, &out->target.sudo_password, err)
+                       : 0;
 }
 
-static int list(struct provider_run *run, struct machine *out, struct error *err)
+static int ssh_host_list(struct provider_run *run, struct machine *out, struct error *err)
 {
         const struct cluster *c = run->cluster;
         int r = 0;
         for (size_t i = 0; r == 0 && i < c->node_count; i++)
-                r = find(run, &c->nodes[i], &out[i], err);
+                r = ssh_host_find(run, &c->nodes[i], &out[i], err);
         return r;
 }
 
-/* Callers may count on being told from the loop, never from within the call. */
+/* Callers are told from the event loop, never from within the call. */
 struct told {
         struct machine *m;
         void (*prepared)(struct error *err, void *arg);
@@ -46,7 +51,7 @@ struct told {
         void *arg;
 };
 
-static void tell(int fd, short what, void *arg)
+static void ssh_host_tell(int fd, short what, void *arg)
 {
         struct told t = *(struct told *)arg;
         free(arg);
@@ -56,26 +61,34 @@ static void tell(int fd, short what, void *arg)
                 t.fn(t.m, NULL, t.arg);
 }
 
-static void tell_soon(struct provider_run *run, struct told t)
+static void ssh_host_tell_soon(struct provider_run *run, struct told t)
 {
         struct told *copy = xmalloc(sizeof(*copy));
         *copy = t;
-        event_base_once(run->base, -1, EV_TIMEOUT, tell, copy, &(struct timeval){ 0 });
+        event_base_once(run->base, -1, EV_TIMEOUT, ssh_host_tell, copy, &(struct timeval){ 0 });
 }
 
-static void prepare(struct provider_run *run, void (*say)(const char *what, int permille, void *arg), void (*fn)(struct error *err, void *arg), void *arg)
+static void ssh_host_prepare(struct provider_run *run,
+        void (*say)(const char *what, int permille, void *arg),
+        void (*fn)(struct error *err, void *arg), void *arg)
 {
-        tell_soon(run, (struct told){ .prepared = fn, .arg = arg });
+        ssh_host_tell_soon(run, (struct told){ .prepared = fn, .arg = arg });
 }
 
-/* The host was there before us and stays: what we put on it is taken off by `reset`. */
-static void nothing(struct provider_run *run, struct machine *m, void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
+/* Creating and deleting do nothing: the host is not ours. `reset` removes what slipway installed.
+ */
+static void ssh_host_nothing(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {
-        tell_soon(run, (struct told){ .m = m, .fn = fn, .arg = arg });
+        ssh_host_tell_soon(run, (struct told){ .m = m, .fn = fn, .arg = arg });
 }
 
-static int cleanup(struct provider_run *run, struct error *err) { return 0; }
+static int ssh_host_cleanup(struct provider_run *run, struct error *err) { return 0; }
 
-const struct provider_ops ssh_ops = {
-        .name = "ssh", .list = list, .find = find, .prepare = prepare, .create = nothing, .destroy = nothing, .cleanup = cleanup
-};
+const struct provider_ops ssh_ops = { .name = "ssh",
+        .list = ssh_host_list,
+        .find = ssh_host_find,
+        .prepare = ssh_host_prepare,
+        .create = ssh_host_nothing,
+        .destroy = ssh_host_nothing,
+        .cleanup = ssh_host_cleanup };

@@ -1,4 +1,4 @@
-/* Hosts you have. */
+/* Provider ssh: existing hosts. */
 #ifndef SLIPWAY_PROVIDER_SSH_H
 #define SLIPWAY_PROVIDER_SSH_H
 

@@ -9,12 +9,12 @@
 #define VARIABLE     "SLIPWAY_SUDO_PASSWORD"
 #define PASSWORD_MAX 1024
 
-static char given[PASSWORD_MAX + 1]; /* by the terminal or the environment */
+static char given[PASSWORD_MAX + 1]; /* from the terminal or the environment */
 static bool have;
 
 static void wipe_given(void) { wipe(given, sizeof(given)); }
 
-static void keep(const char *text, size_t n)
+static void sudo_keep(const char *text, size_t n)
 {
         n = n < PASSWORD_MAX ? n : PASSWORD_MAX;
         if (!have)
@@ -30,8 +30,8 @@ void sudo_password_take(void)
         if (!text)
                 return;
         if (*text)
-                keep(text, strlen(text));
-        wipe(text, strlen(text)); /* where /proc would show it */
+                sudo_keep(text, strlen(text));
+        wipe(text, strlen(text)); /* /proc would show it */
         unsetenv(VARIABLE);
 }
 
@@ -39,14 +39,15 @@ void sudo_password_take(void)
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int signal) { interrupted = signal; }
+static void sudo_on_signal(int signal) { interrupted = signal; }
 
-/* A question that is interrupted must not leave a terminal without echo: the signal comes into effect when it has it back. */
-static ssize_t read_line(int fd, char *line, size_t max)
+/* An interrupted question must not leave the terminal without echo: the signal is raised again
+ * after the terminal is restored. */
+static ssize_t sudo_read_line(int fd, char *line, size_t max)
 {
         static const char prompt[] = "sudo password on the nodes: ";
         static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-        struct sigaction action = { .sa_handler = on_signal }, old[ARRAY_SIZE(signals)];
+        struct sigaction action = { .sa_handler = sudo_on_signal }, old[ARRAY_SIZE(signals)];
         struct termios before, quiet;
         if (tcgetattr(fd, &before) < 0)
                 return -1;
@@ -70,15 +71,16 @@ int sudo_password_ask(struct error *err)
 {
         char line[PASSWORD_MAX];
         int fd CLEANUP(close_p) = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-        ssize_t n = fd < 0 ? -1 : read_line(fd, line, sizeof(line));
+        ssize_t n = fd < 0 ? -1 : sudo_read_line(fd, line, sizeof(line));
         if (n < 0) {
-                error_set(err, ENOTTY, EXIT_USAGE, "--ask-sudo-password: there is no terminal to ask on");
-                return error_hint(err, "set " VARIABLE ", or provider.ssh.sudoPasswordFile in cluster.yaml");
+                error_set(err, ENOTTY, EXIT_USAGE, "--ask-sudo-password: no terminal to ask at");
+                return error_hint(
+                        err, "set " VARIABLE ", or provider.ssh.sudoPasswordFile in cluster.yaml");
         }
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
                 n--;
         if (n)
-                keep(line, (size_t)n);
+                sudo_keep(line, (size_t)n);
         wipe(line, sizeof(line));
         if (n)
                 return 0;
@@ -87,23 +89,19 @@ int sudo_password_ask(struct error *err)
 
 /* ---- the file ---- */
 
-static int from_file(const char *path, const char **out, struct error *err)
+static int sudo_from_file(const char *path, const char **out, struct error *err)
 {
         static char kept[PASSWORD_MAX + 1];
         struct str text CLEANUP(str_wipe_release) = { 0 };
-        struct stat st;
-        if (stat(path, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO)) {
-                error_set(err, EACCES, EXIT_CONFIG, "provider.ssh.sudoPasswordFile: others may read %s", path);
-                return error_hint(err, "make it yours alone: chmod 600 %s", path);
-        }
-        int r = file_read(path, PASSWORD_MAX, &text, err);
+        int r = file_read_secret(path, PASSWORD_MAX, &text, err);
         if (r < 0) {
                 err->status = EXIT_CONFIG;
                 return error_wrap(err, "provider.ssh.sudoPasswordFile");
         }
         size_t n = strcspn(str_text(&text), "\r\n");
         if (!n || str_text(&text)[n + strspn(str_text(&text) + n, "\r\n")])
-                return error_set(err, EINVAL, EXIT_CONFIG, "provider.ssh.sudoPasswordFile: %s %s", path, n ? "has more than one line" : "is empty");
+                return error_set(err, EINVAL, EXIT_CONFIG, "provider.ssh.sudoPasswordFile: %s %s",
+                        path, n ? "has more than one line" : "is empty");
         wipe(kept, sizeof(kept));
         memcpy(kept, text.data, n);
         *out = kept;
@@ -117,6 +115,8 @@ int sudo_password(struct arena *a, const struct cluster *c, const char **out, st
         if (have)
                 *out = given;
         else if (s->sudo_password_file)
-                return from_file(cluster_path(a, tree_get(s->src, "sudoPasswordFile"), s->sudo_password_file), out, err);
+                return sudo_from_file(cluster_path(a, tree_get(s->src, "sudoPasswordFile"),
+                                              s->sudo_password_file),
+                        out, err);
         return 0;
 }

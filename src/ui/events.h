@@ -2,7 +2,7 @@
 #ifndef SLIPWAY_EVENTS_H
 #define SLIPWAY_EVENTS_H
 
-#include "cluster/run.h"
+#include "run/run.h"
 
 void events_observe(struct run *r);
 /* The last line: how it ended, and where the report is (NULL: nowhere). */

@@ -1,10 +1,10 @@
-/* Progress as one line an event, for logs and pipes. */
+/* Progress as a line an event, for logs and pipes. */
 #ifndef SLIPWAY_LINES_H
 #define SLIPWAY_LINES_H
 
-#include "cluster/run.h"
+#include "run/run.h"
 
-/* Writes to stderr for as long as the run lives. */
+/* Writes to stderr while the run lives. */
 void lines_observe(struct run *r);
 
 #endif

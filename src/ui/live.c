@@ -1,4 +1,5 @@
-/* The block is drawn over itself: up by its height, then line by line. What must stay (failures, problems) is written above it and scrolls away as ordinary text. */
+/* The block is redrawn in place: the cursor moves up by its height, then line by line. Failures and
+ * problems are written above it and scroll away as ordinary text. */
 #include <event2/event.h>
 #include <sys/ioctl.h>
 
@@ -16,8 +17,8 @@ struct live {
         struct event *timer;
         struct look look;
         struct block block;
-        struct str above; /* waits for the next drawing */
-        int64_t drawn;    /* when, milliseconds of the run */
+        struct str above; /* text for the next drawing */
+        int64_t drawn;    /* time of the last drawing, milliseconds of the run */
 };
 
 bool live_possible(void)
@@ -37,8 +38,8 @@ static bool locale_is_utf8(void)
         return false;
 }
 
-/* Asked anew for every drawing: ten times a second is as good as SIGWINCH, and no handler is needed. */
-static void measure(struct look *look)
+/* Measured for each drawing: ten times a second is as good as SIGWINCH, and needs no handler. */
+static void live_measure(struct look *look)
 {
         struct winsize w = { 0 };
         bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row && w.ws_col;
@@ -46,11 +47,12 @@ static void measure(struct look *look)
         look->cols = known ? w.ws_col : 80;
 }
 
-/* One write, so that no half of a frame is seen. A terminal that is gone is not our failure. */
-static void put(const struct str *s)
+/* One write, so that no partial frame is visible. A closed terminal is no failure of the run. */
+static void live_write(const struct str *s)
 {
         for (size_t at = 0; at < s->len;) {
-                ssize_t n = write(STDERR_FILENO, s->data + at, s->len - at);
+                ssize_t n = write(STDERR_FILENO, s->data + at,
+                        s->len - at); /* from block_draw, which has made it harmless */
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
@@ -59,10 +61,10 @@ static void put(const struct str *s)
         }
 }
 
-static void draw(struct live *l)
+static void live_draw(struct live *l)
 {
         struct str out CLEANUP(str_release) = { 0 };
-        measure(&l->look);
+        live_measure(&l->look);
         size_t up = block_height(&l->block, l->look.cols);
         if (up >= l->look.rows)
                 up = l->look.rows - 1;
@@ -76,26 +78,26 @@ static void draw(struct live *l)
         block_draw(&l->block, l->run, &l->look);
         str_addn(&out, l->block.text.data, l->block.text.len);
         str_add(&out, ERASE_BELOW);
-        put(&out);
+        live_write(&out);
         l->drawn = run_now(l->run);
 }
 
-static void on_timer(int fd, short what, void *arg)
+static void live_on_timer(int fd, short what, void *arg)
 {
         struct live *l = arg;
         l->look.tick++;
-        draw(l);
+        live_draw(l);
 }
 
-/* The timer draws what comes in a burst; this draws what comes after a step that kept the loop busy. */
-static void touch(struct live *l)
+/* The timer draws what comes in a burst; this draws after a step that blocked the loop. */
+static void live_touch(struct live *l)
 {
         int64_t now = run_now(l->run);
         if (now - l->drawn >= REDRAW_MS || now < l->drawn)
-                draw(l);
+                live_draw(l);
 }
 
-static void say(struct live *l, const struct step *s, const char *what, const char *text)
+static void live_say(struct live *l, const struct step *s, const char *what, const char *text)
 {
         if (l->look.colour && *what)
                 str_add(&l->above, "\x1b[31m");
@@ -109,25 +111,25 @@ static void say(struct live *l, const struct step *s, const char *what, const ch
         str_addf(&l->above, "%s\n", l->look.colour && *what ? "\x1b[0m" : "");
 }
 
-static void on_step(struct run *r, struct step *s, void *arg)
+static void live_on_step(struct run *r, struct step *s, void *arg)
 {
         struct live *l = arg;
         if (s->state == STEP_FAILED)
-                say(l, s, "failed: ", s->err.message);
-        touch(l);
+                live_say(l, s, "failed: ", s->err.message);
+        live_touch(l);
 }
 
-static void on_progress(struct run *r, struct step *s, void *arg) { touch(arg); }
+static void live_on_progress(struct run *r, struct step *s, void *arg) { live_touch(arg); }
 
-/* Every single file would hide what matters: they are in the report. */
-static void on_change(struct run *r, struct step *s, const char *change, void *arg)
+/* Single files are not listed here: the report has them. */
+static void live_on_change(struct run *r, struct step *s, const char *change, void *arg)
 {
         if (!streq(s->name, "apply") || has_prefix(change, "failed"))
-                say(arg, s, "", change);
-        touch(arg);
+                live_say(arg, s, "", change);
+        live_touch(arg);
 }
 
-/* For an end that goes past live_end (exit): the cursor must not stay away. */
+/* For an exit without live_end: the cursor must not stay hidden. */
 static bool hidden;
 
 static void show_cursor(void)
@@ -135,7 +137,7 @@ static void show_cursor(void)
         struct str s CLEANUP(str_release) = { 0 };
         str_add(&s, CURSOR_SHOW);
         if (hidden)
-                put(&s);
+                live_write(&s);
         hidden = false;
 }
 
@@ -144,21 +146,26 @@ struct live *live_observe(struct run *r)
         static bool registered;
         const char *no_colour = getenv("NO_COLOR");
         struct live *l = xcalloc(1, sizeof(*l));
-        *l = (struct live){ .run = r, .drawn = -REDRAW_MS, .look = { .colour = !no_colour || !*no_colour, .utf8 = locale_is_utf8() } };
+        *l = (struct live){ .run = r,
+                .drawn = -REDRAW_MS,
+                .look = { .colour = !no_colour || !*no_colour, .utf8 = locale_is_utf8() } };
         if (!registered)
                 atexit(show_cursor);
         registered = hidden = true;
         str_add(&l->above, CURSOR_HIDE);
-        l->timer = event_new(r->base, -1, EV_PERSIST, on_timer, l);
+        l->timer = event_new(r->base, -1, EV_PERSIST, live_on_timer, l);
         event_add(l->timer, &(struct timeval){ .tv_usec = REDRAW_MS * 1000 });
-        run_observe(r, &(struct run_observer){ .on_step = on_step, .on_progress = on_progress, .on_change = on_change, .arg = l });
+        run_observe(r, &(struct run_observer){ .on_step = live_on_step,
+                               .on_progress = live_on_progress,
+                               .on_change = live_on_change,
+                               .arg = l });
         return l;
 }
 
 void live_pause(struct live *l)
 {
         struct str out CLEANUP(str_release) = { 0 };
-        measure(&l->look);
+        live_measure(&l->look);
         size_t up = block_height(&l->block, l->look.cols);
         str_addc(&out, '\r');
         if (up)
@@ -166,7 +173,7 @@ void live_pause(struct live *l)
         str_add(&out, ERASE_BELOW CURSOR_SHOW);
         str_addn(&out, str_text(&l->above), l->above.len);
         str_truncate(&l->above, 0);
-        put(&out);
+        live_write(&out);
         block_release(&l->block);
         l->block = (struct block){ 0 };
         str_add(&l->above, CURSOR_HIDE);
@@ -176,7 +183,7 @@ void live_end(struct live *l, const char *result)
 {
         event_free(l->timer);
         l->look.result = result;
-        draw(l);
+        live_draw(l);
         show_cursor();
         block_release(&l->block);
         str_release(&l->above);

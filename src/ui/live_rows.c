@@ -3,13 +3,20 @@
 #include "ui/live_rows.h"
 #include "ui/ui.h"
 
-#define NAME_MAX_COLS 24 /* longer names are cut */
+#define NAME_MAX_COLS 24 /* longer names are truncated */
 #define STEP_MAX_COLS 18
 #define BAR_COLS      12
-#define BAR_MIN_COLS  60 /* narrower terminals need the room for words */
+#define BAR_MIN_COLS  60 /* narrower terminals have no room for a bar */
 #define ERASE         "\x1b[K"
 
-enum mark { MARK_DONE, MARK_WAITING, MARK_SKIPPED, MARK_STOPPED, MARK_RUNNING, MARK_FAILED }; /* what must be seen comes last */
+enum mark {
+        MARK_DONE,
+        MARK_WAITING,
+        MARK_SKIPPED,
+        MARK_STOPPED,
+        MARK_RUNNING,
+        MARK_FAILED
+}; /* in the order of importance */
 enum tone { PLAIN, GREEN, RED, DIM, BOLD, CYAN };
 
 struct row {
@@ -32,17 +39,19 @@ struct line {
         unsigned used;
 };
 
-static unsigned columns(const char *text)
+static unsigned text_columns(const char *text)
 {
         unsigned cols = 0;
         uint32_t cp;
-        for (size_t n, len = strlen(text); len && (n = utf8_decode(text, len, &cp)); text += n, len -= n)
+        for (size_t n, len = strlen(text); len && (n = utf8_decode(text, len, &cp));
+                text += n, len -= n)
                 cols += utf8_width(cp);
         return cols;
 }
 
-/* Text from elsewhere, made harmless and cut to `width` and to the edge of the terminal; filled up with spaces when `fill`. */
-static void add(struct line *l, const char *text, unsigned width, bool fill)
+/* Adds text, made harmless and truncated to `width` and to the edge of the terminal; padded with
+ * spaces if `fill`. */
+static void line_add(struct line *l, const char *text, unsigned width, bool fill)
 {
         struct str clean CLEANUP(str_release) = { 0 };
         unsigned edge = l->look->cols - 1, left = l->used < edge ? edge - l->used : 0, used = 0;
@@ -50,9 +59,11 @@ static void add(struct line *l, const char *text, unsigned width, bool fill)
         if (width > left)
                 width = left;
         text_harmless(&clean, text, width + 1);
-        bool cut = columns(str_text(&clean)) > width;
+        bool cut = text_columns(str_text(&clean)) > width;
         const char *p = str_text(&clean);
-        for (size_t n, len = clean.len; len && (n = utf8_decode(p, len, &cp)) && used + utf8_width(cp) + cut <= width; p += n, len -= n) {
+        for (size_t n, len = clean.len;
+                len && (n = utf8_decode(p, len, &cp)) && used + utf8_width(cp) + cut <= width;
+                p += n, len -= n) {
                 str_addn(l->out, p, n);
                 used += utf8_width(cp);
         }
@@ -65,31 +76,31 @@ static void add(struct line *l, const char *text, unsigned width, bool fill)
         l->used += used;
 }
 
-static void tone(struct line *l, enum tone t)
+static void line_tone(struct line *l, enum tone t)
 {
         static const char *const codes[] = { "0", "32", "31", "2", "1", "36" };
         if (l->look->colour)
                 str_addf(l->out, "\x1b[%sm", codes[t]);
 }
 
-static void add_toned(struct line *l, enum tone t, const char *text, unsigned width, bool fill)
+static void line_add_toned(struct line *l, enum tone t, const char *text, unsigned width, bool fill)
 {
-        tone(l, t);
-        add(l, text, width, fill);
-        tone(l, PLAIN);
+        line_tone(l, t);
+        line_add(l, text, width, fill);
+        line_tone(l, PLAIN);
 }
 
-static void add_bar(struct line *l, int permille)
+static void line_add_bar(struct line *l, int permille)
 {
         unsigned full = (unsigned)(permille > 1000 ? 1000 : permille) * BAR_COLS / 1000;
         struct str bar CLEANUP(str_release) = { 0 };
         for (unsigned i = 0; i < BAR_COLS; i++)
                 str_add(&bar, l->look->utf8 ? (i < full ? "█" : "░") : (i < full ? "#" : "."));
-        add_toned(l, CYAN, str_text(&bar), BAR_COLS, false);
-        add(l, "  ", 2, false);
+        line_add_toned(l, CYAN, str_text(&bar), BAR_COLS, false);
+        line_add(l, "  ", 2, false);
 }
 
-static void add_seconds(struct line *l, int64_t ms)
+static void line_add_seconds(struct line *l, int64_t ms)
 {
         char text[32];
         int64_t s = ms / 1000;
@@ -99,30 +110,34 @@ static void add_seconds(struct line *l, int64_t ms)
                 snprintf(text, sizeof(text), "%5.1f s", (double)ms / 1000);
         else
                 snprintf(text, sizeof(text), "%2" PRId64 "m %02" PRId64 "s", s / 60, s % 60);
-        add_toned(l, DIM, text, 9, true);
+        line_add_toned(l, DIM, text, 9, true);
 }
 
-static void add_mark(struct line *l, enum mark m)
+static void line_add_mark(struct line *l, enum mark m)
 {
-        static const char *const marks[] = { "✓", "·", "–", "■", "", "✗" }, *const plain[] = { "+", ".", "-", "!", "", "x" };
-        static const char *const wheel[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }, *const plain_wheel[] = { "|", "/", "-", "\\" };
+        static const char *const marks[] = { "✓", "·", "–", "■", "", "✗" }, *const plain[] = { "+",
+                ".", "-", "!", "", "x" };
+        static const char *const wheel[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" },
+                                 *const plain_wheel[] = { "|", "/", "-", "\\" };
         static const enum tone tones[] = { GREEN, DIM, DIM, RED, CYAN, RED };
         const struct look *k = l->look;
         const char *text = k->utf8 ? marks[m] : plain[m];
         if (m == MARK_RUNNING)
-                text = k->utf8 ? wheel[k->tick % ARRAY_SIZE(wheel)] : plain_wheel[k->tick % ARRAY_SIZE(plain_wheel)];
-        add_toned(l, tones[m], text, 2, true);
+                text = k->utf8 ? wheel[k->tick % ARRAY_SIZE(wheel)]
+                               : plain_wheel[k->tick % ARRAY_SIZE(plain_wheel)];
+        line_add_toned(l, tones[m], text, 2, true);
 }
 
-/* ---- rows: of all the steps of a node, the one to show ---- */
+/* ---- rows: which step of a node is shown ---- */
 
 static enum mark mark_of(const struct step *s, const struct look *look)
 {
-        static const enum mark marks[] = { MARK_WAITING, MARK_RUNNING, MARK_DONE, MARK_DONE, MARK_FAILED, MARK_SKIPPED };
+        static const enum mark marks[] = { MARK_WAITING, MARK_RUNNING, MARK_DONE, MARK_DONE,
+                MARK_FAILED, MARK_SKIPPED };
         return s->state == STEP_RUNNING && look->result ? MARK_STOPPED : marks[s->state];
 }
 
-/* A failure stays; then what runs (the latest), what is next, and last what was done last. */
+/* In this order: a failure, the latest running step, the next one, the last one done. */
 static void row_take(struct row *row, const struct step *s, const struct look *look)
 {
         enum mark m = mark_of(s, look);
@@ -139,9 +154,9 @@ static void row_take(struct row *row, const struct step *s, const struct look *l
         row->mark = m;
 }
 
-static void widen(unsigned *cols, const char *text, unsigned max)
+static void rows_widen(unsigned *cols, const char *text, unsigned max)
 {
-        unsigned w = columns(text);
+        unsigned w = text_columns(text);
         if (w > *cols)
                 *cols = w < max ? w : max;
 }
@@ -152,24 +167,28 @@ static void rows_gather(struct rows *rows, const struct run *r, const struct loo
         size_t cluster = SIZE_MAX;
         rows->v = xcalloc(r->count + 1, sizeof(*rows->v));
         for (const struct step *s = r->first; s; s = s->next) {
-                struct row *row = s->node ? index_get(&nodes, s->node) : cluster != SIZE_MAX ? &rows->v[cluster] : NULL;
+                struct row *row = s->node               ? index_get(&nodes, s->node)
+                                  : cluster != SIZE_MAX ? &rows->v[cluster]
+                                                        : NULL;
                 if (!row) {
                         row = &rows->v[rows->n++];
-                        *row = (struct row){ .name = s->node ? s->node : "cluster", .began = -1, .ended = -1 };
+                        *row = (struct row){
+                                .name = s->node ? s->node : "cluster", .began = -1, .ended = -1
+                        };
                         if (s->node)
                                 index_put(&nodes, s->node, row);
                         else
                                 cluster = rows->n - 1;
-                        widen(&rows->name_cols, row->name, NAME_MAX_COLS);
+                        rows_widen(&rows->name_cols, row->name, NAME_MAX_COLS);
                 }
-                widen(&rows->step_cols, s->name, STEP_MAX_COLS);
+                rows_widen(&rows->step_cols, s->name, STEP_MAX_COLS);
                 row_take(row, s, look);
         }
         for (size_t i = 0; i < rows->n; i++)
                 rows->seen[rows->v[i].mark]++;
 }
 
-/* Picks `room` of them: failures first, then what runs, waits, is done. They keep their order. */
+/* Selects `room` of them: failures first, then running, waiting and done. They keep their order. */
 static void rows_pick(struct rows *rows, size_t room)
 {
         for (int m = MARK_FAILED; m >= 0; m--)
@@ -183,9 +202,12 @@ static void rows_pick(struct rows *rows, size_t room)
 
 /* ---- lines ---- */
 
-static struct line line_begin(struct block *b, const struct look *look) { return (struct line){ .out = &b->text, .look = look }; }
+static struct line block_line_begin(struct block *b, const struct look *look)
+{
+        return (struct line){ .out = &b->text, .look = look };
+}
 
-static void line_end_of(struct block *b, struct line *l)
+static void block_line_end(struct block *b, struct line *l)
 {
         str_add(&b->text, ERASE "\n");
         b->widths = xrealloc(b->widths, (b->count + 1) * sizeof(*b->widths));
@@ -216,29 +238,32 @@ static const char *row_remark(const struct row *row)
                 return s->err.message;
         if (row->mark == MARK_RUNNING)
                 return s->doing ? s->doing : "";
-        return s->state == STEP_KEPT ? "so already" : remarks[row->mark];
+        return s->state == STEP_KEPT ? "unchanged" : remarks[row->mark];
 }
 
-static void draw_row(struct block *b, const struct rows *rows, const struct row *row, const struct run *r, const struct look *look)
+static void draw_row(struct block *b, const struct rows *rows, const struct row *row,
+        const struct run *r, const struct look *look)
 {
         static const enum tone tones[] = { DIM, DIM, DIM, RED, PLAIN, RED };
-        struct line l = line_begin(b, look);
-        add_mark(&l, row->mark);
-        add_toned(&l, BOLD, row->name, rows->name_cols, true);
-        add(&l, "  ", 2, false);
-        add_toned(&l, tones[row->mark], row->shown->name, rows->step_cols, true);
-        add(&l, " ", 1, false);
-        add_seconds(&l, row_ms(row, run_now(r)));
+        struct line l = block_line_begin(b, look);
+        line_add_mark(&l, row->mark);
+        line_add_toned(&l, BOLD, row->name, rows->name_cols, true);
+        line_add(&l, "  ", 2, false);
+        line_add_toned(&l, tones[row->mark], row->shown->name, rows->step_cols, true);
+        line_add(&l, " ", 1, false);
+        line_add_seconds(&l, row_ms(row, run_now(r)));
         if (row->mark == MARK_RUNNING && row->shown->permille >= 0 && look->cols >= BAR_MIN_COLS)
-                add_bar(&l, row->shown->permille);
-        add_toned(&l, tones[row->mark], row_remark(row), look->cols, false);
-        line_end_of(b, &l);
+                line_add_bar(&l, row->shown->permille);
+        line_add_toned(&l, tones[row->mark], row_remark(row), look->cols, false);
+        block_line_end(b, &l);
 }
 
-static void draw_folded(struct block *b, const struct rows *rows, size_t hidden, const struct look *look)
+static void draw_folded(
+        struct block *b, const struct rows *rows, size_t hidden, const struct look *look)
 {
-        static const char *const words[] = { "done", "waiting", "skipped", "interrupted", "running", "failed" };
-        struct line l = line_begin(b, look);
+        static const char *const words[] = { "done", "waiting", "skipped", "interrupted", "running",
+                "failed" };
+        struct line l = block_line_begin(b, look);
         struct str text CLEANUP(str_release) = { 0 };
         str_addf(&text, "%s and %zu more", look->utf8 ? "…" : "...", hidden);
         const char *before = ": ";
@@ -247,14 +272,14 @@ static void draw_folded(struct block *b, const struct rows *rows, size_t hidden,
                         str_addf(&text, "%s%zu %s", before, rows->seen[m], words[m]);
                         before = ", ";
                 }
-        add(&l, "  ", 2, false);
-        add_toned(&l, DIM, str_text(&text), look->cols, false);
-        line_end_of(b, &l);
+        line_add(&l, "  ", 2, false);
+        line_add_toned(&l, DIM, str_text(&text), look->cols, false);
+        block_line_end(b, &l);
 }
 
 static void draw_total(struct block *b, const struct run *r, const struct look *look)
 {
-        struct line l = line_begin(b, look);
+        struct line l = block_line_begin(b, look);
         struct str text CLEANUP(str_release) = { 0 };
         size_t done = 0, failed = 0;
         for (const struct step *s = r->first; s; s = s->next) {
@@ -264,27 +289,30 @@ static void draw_total(struct block *b, const struct run *r, const struct look *
         str_addf(&text, "%s %s", r->verb, r->cluster);
         if (look->result)
                 str_addf(&text, ": %s", look->result);
-        add_toned(&l,
+        line_add_toned(&l,
                 !look->result || streq(look->result, RESULT_DECLINED) ? BOLD
                 : streq(look->result, "done")                         ? GREEN
                                                                       : RED,
                 str_text(&text), look->cols, false);
-        add(&l, " ", 1, false);
-        add_seconds(&l, run_now(r));
+        line_add(&l, " ", 1, false);
+        line_add_seconds(&l, run_now(r));
         if (look->cols >= BAR_MIN_COLS)
-                add_bar(&l, r->count ? (int)(done * 1000 / r->count) : 0);
+                line_add_bar(&l, r->count ? (int)(done * 1000 / r->count) : 0);
         str_truncate(&text, 0);
         str_addf(&text, "%zu of %zu steps", done, r->count);
         if (failed)
                 str_addf(&text, ", %zu failed", failed);
-        add(&l, str_text(&text), look->cols, false);
-        line_end_of(b, &l);
+        line_add(&l, str_text(&text), look->cols, false);
+        block_line_end(b, &l);
 }
 
 void block_draw(struct block *b, const struct run *r, const struct look *look)
 {
         struct rows rows = { 0 };
-        size_t room = look->rows > 2 ? look->rows - 2 : 0; /* the last row is the cursor's, the one before the total's */
+        size_t room =
+                look->rows > 2
+                        ? look->rows - 2
+                        : 0; /* the last row is for the cursor, the one before for the total */
         str_truncate(&b->text, 0);
         b->count = 0;
         rows_gather(&rows, r, look);

@@ -1,10 +1,11 @@
 #include <signal.h>
 
-#include "base/file.h"
+#include "base/print.h"
 #include "ui/events.h"
 #include "ui/lines.h"
 #include "ui/live.h"
 #include "ui/report.h"
+#include "ui/reports.h"
 #include "ui/ui.h"
 
 struct ui {
@@ -32,29 +33,30 @@ void ui_say(struct ui *u, const char *text, json_t *json)
         if (u->live)
                 live_pause(u->live);
         if (u->json) {
-                char *line CLEANUP(free_p) = json_dumps(json, JSON_COMPACT);
-                printf("%s\n", line);
+                print_json(json, JSON_COMPACT);
                 fflush(stdout);
         } else {
-                fputs(text, stderr);
+                print_text(stderr, text);
         }
 }
 
-static void on_break(int sig) {}
+static void ui_on_break(int sig) {}
 
-/* The loop's own handlers only note a signal for when it runs again, and it does not run while we wait for an answer: ^C would do nothing. */
+/* The event loop's signal handlers act only when the loop runs, and it does not run while an answer
+ * is awaited: without these, Ctrl-C would do nothing. */
 bool ui_ask(struct ui *u, const char *question)
 {
         char line[16] = "";
-        struct sigaction ours = { .sa_handler = on_break }, before[2]; /* without SA_RESTART: it ends the reading */
+        struct sigaction ours = { .sa_handler = ui_on_break },
+                         before[2]; /* without SA_RESTART: a signal ends the read */
         if (u->live)
                 live_pause(u->live);
-        fprintf(stderr, "%s [y/N] ", question);
+        print_err("%s [y/N] ", question);
         fflush(stderr);
         sigaction(SIGINT, &ours, &before[0]);
         sigaction(SIGTERM, &ours, &before[1]);
         if (!fgets(line, sizeof(line), stdin)) {
-                fputc('\n', stderr);
+                print_err("\n");
                 line[0] = '\0';
         }
         sigaction(SIGINT, &before[0], NULL);
@@ -65,7 +67,7 @@ bool ui_ask(struct ui *u, const char *question)
 void ui_end(struct ui *u, const char *dir, const char *result)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        char *path CLEANUP(free_p) = path_join(dir, "report.html");
+        struct arena a CLEANUP(arena_release) = { 0 };
         if (u->live)
                 live_end(u->live, result);
         if (streq(result, RESULT_DECLINED)) {
@@ -73,12 +75,15 @@ void ui_end(struct ui *u, const char *dir, const char *result)
                 free(u);
                 return;
         }
+        const char *path = reports_next(dir, &a, u->run->wall, u->run->verb, result, &err);
         int r = report_write(u->report, path, result, &err);
+        if (r == 0)
+                r = reports_written(dir, path, &err);
         if (u->json)
                 events_end(u->run, result, r < 0 ? NULL : path);
         if (r < 0)
-                fprintf(stderr, "report: not written: %s\n", err.message);
+                print_err("report: cannot be written: %s\n", err.message);
         else
-                fprintf(stderr, "report: %s\n", path);
+                print_err("report: %s\n", path);
         free(u);
 }

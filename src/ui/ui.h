@@ -1,10 +1,11 @@
-/* How a run is shown: a live block on a terminal, one line an event elsewhere, or JSON; and the report it leaves. */
+/* The display of a run: a live block on a terminal, a line an event elsewhere, or JSON; and its
+ * report. */
 #ifndef SLIPWAY_UI_H
 #define SLIPWAY_UI_H
 
 #include <jansson.h>
 
-#include "cluster/run.h"
+#include "run/run.h"
 
 struct ui;
 
@@ -14,13 +15,16 @@ struct ui_options {
         bool json; /* events on stdout, one object a line */
 };
 
-/* Shows the run from now on: call it before the run begins. */
+/* Shows the run from now on: call it before the run starts. */
 struct ui *ui_observe(struct run *r, const struct ui_options *o);
-/* Shows a text on stderr (as JSON: an event on stdout) and, with a question, waits for the answer of a person: false is no. */
+/* ui_say shows a text on stderr (with JSON: an event on stdout). ui_ask waits for a person's
+ * answer: false is no. */
 void ui_say(struct ui *u, const char *text, json_t *json);
 bool ui_ask(struct ui *u, const char *question);
-/* The run has ended with `result` ("done", "failed", "interrupted", or that its plan was declined: then the report of the run before stays): leaves the terminal as it was, writes DIR/report.html, says where, and frees the ui.
- * The run must still be whole. A report that cannot be written is said too, but is no failure of the run. */
+/* Call when the run has ended with `result` ("done", "failed", "interrupted", or RESULT_DECLINED,
+ * which keeps the previous report): restores the terminal, writes a report (reports.h), prints its
+ * path, and frees the ui. The run must not be released before. A report that cannot be written is
+ * printed, but is no failure of the run. */
 void ui_end(struct ui *u, const char *dir, const char *result);
 
 #endif

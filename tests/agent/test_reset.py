@@ -1,10 +1,13 @@
 """The agent takes everything off again: what was there before is back, and what the cluster's programs made is gone."""
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
 import time
+
+import pytest
 
 import wire
 from test_agent import base, sysctl
@@ -23,7 +26,7 @@ def host(root):
     """A host with things of its own, some of them in our way."""
     sysctl(root, "0")
     for d in ("run", "var/log", "etc/cni/net.d", "etc/kubernetes", "usr/local/bin", "var/lib/kubelet"):
-        (root / d).mkdir(parents=True)
+        (root / d).mkdir(parents=True, exist_ok=True)
     (root / "etc/kubernetes").chmod(0o750)
     (root / "etc/cni/net.d/87-podman.conflist").write_text("podman's")
     (root / "usr/local/bin/prog").write_text("the host's own")
@@ -47,7 +50,7 @@ def used(root):
 
 
 def reset(argv, extra=("/data/etcd",)):
-    return run(argv, [entry("dir", d) for d in extra], RESET)
+    return run(argv, [entry("dir", d, name="etcd") for d in extra], RESET)
 
 
 def test_as_it_was(argv, root):
@@ -59,6 +62,137 @@ def test_as_it_was(argv, root):
     assert full_tree(root) == before
     o = reset(argv)
     assert o.done.status == 0 and full_tree(root) == before, "again"
+
+
+def lay(root, *files):
+    for f in files:
+        (root / f).parent.mkdir(parents=True, exist_ok=True)
+        (root / f).write_text("precious")
+
+
+def test_what_lay_there_before_stays(argv, root):
+    """In directories of the cluster's programs too, whoever put it there."""
+    lay(root, "data/etcd/notes.txt", "data/etcd/lost+found/x", "var/lib/kubelet/of-another/file", "var/lib/containerd/io.containerd.content.v1.content/blob", "var/lib/cni/mine",
+        "etc/kubernetes/hand-made.conf", "var/log/pods/kept/0.log", "data/runtime/overlay/layer", "data/runtime/photos/1.jpg")
+    (root / "data/etcd").chmod(0o755)
+    before = host(root)
+    run(argv, spec() + [entry("dir", "/data/runtime", file_mode=0o700)])
+    used(root)
+    lay(root, "data/etcd/.restored", "data/runtime/io.containerd.metadata.v1.bolt/meta.db")
+    o = run(argv, [entry("dir", "/data/etcd", name="etcd"), entry("dir", "/data/runtime", name="runtime")], RESET)
+    assert o.done.status == 0, o.details()
+    assert full_tree(root) == before
+
+
+def test_only_known_subtrees_go(argv, root):
+    """What came later and is of no program of the cluster stays too, and so does its directory."""
+    host(root)
+    run(argv, spec())
+    used(root)
+    lay(root, "data/etcd/notes.txt", "var/lib/containerd/photos/1.jpg")
+    o = reset(argv)
+    assert o.done.status == 0, o.details()
+    assert sorted(p.name for p in (root / "data/etcd").iterdir()) == ["notes.txt"] and (root / "var/lib/containerd/photos/1.jpg").exists()
+    assert not (root / "var/lib/slipway").exists()
+
+
+def test_a_member_that_lay_there_before_stays(argv, root):
+    lay(root, "data/etcd/member/wal/0.wal")
+    before = host(root)
+    run(argv, spec())
+    assert reset(argv).done.status == 0 and full_tree(root) == before
+
+
+@pytest.mark.parametrize("came", [True, False], ids=["with us", "before"])
+def test_an_audit_log(argv, root, came):
+    """Where its directory came with us the log goes, with its rotations; what else is there stays."""
+    host(root)
+    if not came:
+        (root / "data/logs").mkdir(parents=True)
+    run(argv, spec() + [entry("dir", "/data/logs", file_mode=0o700)])
+    ours = ["audit.log", "audit-2026-01-02T03-04-05.678.log", "audit-2026-01-02T03-04-05.678.log.gz"]
+    lay(root, *(f"data/logs/{n}" for n in ours + ["auditors.log", "audit.log.bak", "other"]))
+    o = run(argv, [entry("dir", "/data/logs", name="audit", target="audit.log", flags=wire.ONCE)], RESET)
+    assert o.done.status == 0, o.details()
+    left = {p.name for p in (root / "data/logs").iterdir()}
+    assert left == {"auditors.log", "audit.log.bak", "other"} | (set() if came else set(ours))
+
+
+@pytest.mark.parametrize("path,name", [("/srv", "etcd"), ("/home", "runtime"), ("/home/ann", "etcd"), ("/var/log", "audit"), ("/var/lib", "etcd"), ("/etc/x", "etcd"),
+                                       ("/var/lib/kubelet", "etcd"), ("/opt", "runtime"), ("/data/x", "all"), ("/data/x", None)])
+def test_the_agent_has_the_same_list(argv, root, path, name):
+    """Whatever the operator says: nothing is removed, not even what would be right."""
+    host(root)
+    run(argv, spec())
+    used(root)
+    (root / path[1:]).mkdir(parents=True, exist_ok=True)
+    lay(root, f"{path[1:]}/member/x", f"{path[1:]}/audit.log")
+    before = full_tree(root)
+    with pytest.raises(wire.Stopped, match=f"the reset names {path}, which .*nothing was removed"):
+        run(argv, [entry("dir", path, name=name, target="audit.log")], RESET)
+    after = full_tree(root)
+    assert {p for p in before if p not in after} == set()
+
+
+def test_modes_of_the_system_stay(argv, root):
+    """A directory of the system in a spec is left as it is; so are the parents of what is written."""
+    (root / "srv").mkdir(mode=0o751)
+    (root / "srv").chmod(0o751)
+    run(argv, [entry("dir", "/srv", file_mode=0o700), entry("dir", "/srv/etcd", file_mode=0o700)])
+    assert stat.S_IMODE((root / "srv").stat().st_mode) == 0o751 and stat.S_IMODE((root / "srv/etcd").stat().st_mode) == 0o700
+    assert run(argv, [entry("dir", "/srv", file_mode=0o700), entry("dir", "/srv/etcd", file_mode=0o700)]).done.count == 0
+
+
+FAKE_SAVE = """#!/bin/sh
+echo '*nat'
+echo ':PREROUTING ACCEPT [0:0]'
+seq -f ':KUBE-SVC-%06g - [0:0]' 1 LINES
+echo '-A PREROUTING -m comment --comment "services" -j KUBE-SVC-LAST'
+seq -f '-A KUBE-SVC-%06g -m comment --comment "ns/service-with-a-name:port" -j KUBE-SEP-AAAAAAAAAAAAAAAA' 1 LINES
+echo ':cali-FORWARD - [0:0]'
+echo '-A PREROUTING -m comment --comment "cali:6gwbT8clXdHdC1b1" -j cali-FORWARD'
+echo '-A PREROUTING -m comment --comment "cali:S93hcgKJrXEqnTfs" -m comment --comment "Policy explicitly accepted packet." -m mark --mark 0x10000/0x10000 -j ACCEPT'
+echo '-A PREROUTING -m comment --comment "calibre" -j ACCEPT'
+echo '-A cali-FORWARD -j RETURN'
+echo COMMIT
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a root of its own")
+@pytest.mark.parametrize("lines, fits", [(40_000, True), (800_000, False)])
+def test_many_rules(binary, tmp_path, lines, fits):
+    """Rules of many services (5 MB, 90 MB): every chain goes, or the node says that it failed; never half of them and done."""
+    new, sbin = tmp_path / "new", tmp_path / "sbin"
+    for d in ("proc", "dev", "tmp", "etc", "var/lib/slipway", "run", "usr"):
+        (new / d).mkdir(parents=True)
+    for link in ("bin", "sbin", "lib", "lib64"):
+        if os.path.islink(f"/{link}"):
+            os.symlink(os.readlink(f"/{link}"), new / link)
+    sbin.mkdir()
+    for family in ("iptables", "ip6tables"):
+        for kind in ("-nft", "-legacy", ""):
+            for verb in ("save", "restore"):
+                f = sbin / f"{family}{kind}-{verb}"
+                f.write_text(FAKE_SAVE.replace("LINES", str(lines)) if f.name == "iptables-nft-save" else "#!/bin/sh\nexit 0\n")
+                f.chmod(0o755)
+    (sbin / "iptables-nft-restore").write_text("#!/bin/sh\ncat >/tmp/restored\n")
+    (sbin / "ipset").write_text("#!/bin/sh\n[ $1 = list ] && printf '%s\\n' KUBE-A mine cali40s:abc || echo $2 >>/tmp/destroyed\n")
+    (sbin / "ipset").chmod(0o755)
+    shutil.copy(binary, new / "agent")
+    script = 'mount --bind /usr "$1/usr" && mount --bind "$2" "$1/usr/local/sbin" && mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$1" /agent'
+    argv = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", script, "sh", str(new), str(sbin)]
+    run(argv, [entry("file", "/etc/ours", content="x")])
+    o = run(argv, [], RESET)
+    restored = new / "tmp/restored"
+    if fits:
+        assert o.done.status == 0, o.details()
+        text = restored.read_text()
+        assert text.count("-X KUBE-SVC-") == lines and f"-X KUBE-SVC-{lines:06}" in text and "-D PREROUTING" in text
+        assert "-X cali-FORWARD" in text and "cali:6gwb" in text and "cali:S93h" in text and "calibre" not in text
+        assert (new / "tmp/destroyed").read_text().split() == ["KUBE-A", "cali40s:abc"]
+    else:
+        assert o.done.status == 1 and "it printed more than 64 MB" in str(o.details()), o.details()
+        assert not restored.exists()
 
 
 def test_without_a_record(argv, root):
@@ -86,7 +220,7 @@ def test_killed_anywhere(argv, root, tmp_path):
         assert run(argv, spec()).done.status == 0
         used(root)
         for _ in range(4):
-            o = Operator(argv).hello().spec([entry("dir", "/data/etcd")])
+            o = Operator(argv).hello().spec([entry("dir", "/data/etcd", name="etcd")])
             o.write(wire.frame(wire.APPLY, mode=RESET))
             time.sleep(rnd.random() * 0.01)
             o.proc.send_signal(signal.SIGKILL)

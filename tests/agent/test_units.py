@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from upstream import programs
 
 import wire
 from wire import DISABLE, ENABLE, ONCE, Operator, RELOAD, START, entry, run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACHINE = ROOT / "tests/machines/machine.sh"
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 ENV = dict(os.environ, SLIPWAY_SET="agent")
 NAME = "agent1"
 
@@ -240,7 +240,7 @@ def test_modules_and_sysctls(node):
     o = node.run(demo() + e)
     assert node.sh("cat", "/proc/sys/net/ipv4/ip_forward") == "1"
     assert node.sh("cat", "/proc/sys/net/ipv4/ip_local_port_range").split() == ["20000", "60000"]
-    assert o.states()["overlay"] == "same" and "no such setting" in o.details()["no.such.thing"]
+    assert o.states()["overlay"] == "same" and "does not have this setting" in o.details()["no.such.thing"]
     assert node.operator().hello().close().drift == []
     o = run(node.argv, demo() + e + [entry("module", "no_such_module")])
     assert o.states()["no_such_module"] == "failed" and o.done.status == 1
@@ -306,7 +306,7 @@ def test_cut_while_packages_are_installed(node):
     assert "the connection was cut" in (node.root / "var/lib/slipway/journal").read_text()
 
 
-CONTAINERD = CACHE / "artifacts/containerd-2.4.2"
+CONTAINERD = programs("containerd")
 
 
 @pytest.mark.skipif(not CONTAINERD.exists() or not shutil.which("musl-gcc"), reason="containerd is not built")

@@ -1,4 +1,5 @@
-/* The wire protocol: what is written is read back, and no stream of bytes, cut or bent anywhere, is taken for more than it is. */
+/* The wire protocol: what is written is read back, and no stream of bytes, cut or bent anywhere, is
+ * taken for more than it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +37,8 @@ static void test_round_trip(void **state)
         assert_int_equal(wire_value(&f, TAG_KIND, 9), 1);
         assert_int_equal(wire_value(&f, TAG_CLASS, 9), 9);
         assert_int_equal(wire_value(&f, TAG_PATH, 9), 9); /* not a number */
-        char *path CLEANUP(free_p) = wire_string(&f, TAG_PATH), *units CLEANUP(free_p) = wire_string(&f, TAG_UNITS);
+        char *path CLEANUP(free_p) = wire_string(&f, TAG_PATH),
+                   *units CLEANUP(free_p) = wire_string(&f, TAG_UNITS);
         assert_string_equal(path, "/etc/x");
         assert_string_equal(units, "");
         assert_null(wire_string(&f, TAG_NAME));
@@ -66,7 +68,8 @@ static void test_every_truncation(void **state)
         struct str s CLEANUP(str_release) = { 0 };
         sample(&s);
         for (size_t cut = 0; cut <= s.len; cut++) {
-                char *copy CLEANUP(free_p) = xmalloc(cut); /* of its own size, so that the sanitizer sees a read past it */
+                char *copy CLEANUP(free_p) = xmalloc(
+                        cut); /* of its own size, so that the sanitizer sees a read past it */
                 memcpy(copy, s.data, cut);
                 size_t at = 0, frames = 0;
                 struct wire_frame f;
@@ -88,7 +91,7 @@ static void test_what_cannot_be_a_frame(void **state)
                 const char *bytes;
                 size_t n;
         } bad[] = {
-                { "SSH-2.0", 7 },          /* a length beyond the maximum: some other program speaks */
+                { "SSH-2.0", 7 }, /* a length beyond the maximum: some other program speaks */
                 { "\x01\x00\x10\x00", 4 }, /* one more than the maximum */
                 { "\0\0\0\0\0", 5 },       /* type 0 */
                 { "\0\0\0\0\x09", 5 },     /* between the two halves */
@@ -120,9 +123,11 @@ static void test_bent(void **state)
                 copy[bit / 8] = (char)(copy[bit / 8] ^ 1 << bit % 8);
                 struct wire_frame f;
                 struct wire_field v;
-                for (size_t at = 0; at < s.len && wire_frame(copy + at, s.len - at, &f) > 0; at += f.whole)
+                for (size_t at = 0; at < s.len && wire_frame(copy + at, s.len - at, &f) > 0;
+                        at += f.whole)
                         for (size_t i = 0; wire_field(&f, &i, &v) > 0;)
-                                assert_true(v.data >= f.payload && v.data + v.len <= f.payload + f.len);
+                                assert_true(
+                                        v.data >= f.payload && v.data + v.len <= f.payload + f.len);
         }
 }
 

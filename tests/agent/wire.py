@@ -10,9 +10,9 @@ import time
 HELLO, NEED, READY, EVENT, DONE, OUT, EXIT, ERROR = range(1, 9)
 SPEC, ENTRY, SPEC_END, BLOB, DATA, APPLY, RUN = range(32, 39)
 TAGS = ("version facts digest drift offset index state detail count id stream bytes status text hint size mode arg input "
-        "kind class flags path name target artifact_version owner file_mode content units").split()
+        "kind class flags path name target artifact_version owner file_mode content units node").split()
 TAG = {name: i + 1 for i, name in enumerate(TAGS)}
-KINDS = "dir file link unit artifact image sysctl module mount package".split()
+KINDS = "dir file link unit artifact image sysctl module mount package user block command".split()
 STATES = "same created changed restarted started removed failed".split()
 ONCE, ENABLE, START, DISABLE, RELOAD, SET = 1, 2, 4, 8, 16, 32
 CHUNK = 256 << 10
@@ -56,7 +56,7 @@ def sha(data):
 
 def entry(kind, key, **fields):
     """One ENTRY as a dict. `blob=BYTES` sends the content as a blob."""
-    e = dict(kind=KINDS.index(kind), **({"path": key} if kind in ("dir", "file", "link", "artifact", "mount") else {"name": key}))
+    e = dict(kind=KINDS.index(kind), **({"path": key} if kind in ("dir", "file", "link", "artifact", "mount", "block") else {"name": key}))
     e["class_"] = fields.pop("class_", 1)
     blob = fields.pop("blob", None)
     if blob is not None:
@@ -133,9 +133,9 @@ class Operator:
         self.facts, self.digest, self.drift = json.loads(f.facts), f.digest, f.all("drift")
         return self
 
-    def spec(self, entries, digest=None, cluster="test"):
+    def spec(self, entries, digest=None, cluster="test", node=None):
         self.entries = entries
-        data = frame(SPEC, digest=digest or spec_digest(entries), count=len(entries), name=cluster)
+        data = frame(SPEC, digest=digest or spec_digest(entries), count=len(entries), name=cluster, node=node)
         for e in entries:
             data += frame(ENTRY, **{k: v for k, v in e.items() if k != "_blob"})
         self.write(data + frame(SPEC_END))
@@ -173,8 +173,8 @@ class Operator:
     def details(self):
         return {(self.entries[f.index].get("path") or self.entries[f.index].get("name")) if f.index is not None else f.name: f.detail for f in self.events}
 
-    def run(self, *argv, id=1, input=None):
-        self.write(frame(RUN, id=id, arg=list(argv), input=input))
+    def run(self, *argv, id=1, input=None, node=None):
+        self.write(frame(RUN, id=id, node=node, arg=list(argv), input=input))
 
     def close(self, wait=True):
         try:

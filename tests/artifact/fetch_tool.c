@@ -1,8 +1,8 @@
 /* Fetches as told: progress on stderr, one JSON object an item on stdout.
- *   fetch_tool [-s SOURCE] [-m MIRROR] [-b BUNDLE] [-l LOCK] [-a ARCH] [-r REGISTRY-MIRROR] [-p AGENT] [-w BUNDLE-TO-WRITE] [-t MS-UNTIL-STOPPED] ITEM…
- *   fetch_tool -V BUNDLE                 verifies one
- *   fetch_tool -I VERSION                lists the items of a cluster of that version
- * ITEM: NAME@VERSION, or image:REFERENCE. */
+ *   fetch_tool [-s SOURCE] [-m MIRROR] [-b BUNDLE] [-l LOCK] [-a ARCH] [-r REGISTRY-MIRROR] [-p
+ * AGENT] [-w BUNDLE-TO-WRITE] [-t MS-UNTIL-STOPPED] [-T TRUSTED-PROGRAM] [-S MB-OF-A-FILE] [-A
+ * MB-OF-ALL] ITEM… fetch_tool -V BUNDLE                 verifies one fetch_tool -I VERSION lists
+ * the items of a cluster of that version ITEM: NAME@VERSION, or image:REFERENCE. */
 #include <event2/event.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -20,6 +20,13 @@ static void on_progress(const struct item *item, const char *what, int permille,
 {
         fprintf(stderr, "%s: %s %d\n", item ? item->name : "-", what, permille);
 }
+
+static void on_pinned(const struct item *item, const char *how, void *arg)
+{
+        fprintf(stderr, "%s: %s\n", item->name, how);
+}
+
+static void on_notice(const char *text, void *arg) { fprintf(stderr, "notice: %s\n", text); }
 
 static void print_error(const struct error *err)
 {
@@ -54,22 +61,27 @@ static struct item parse_item(struct arena *a, const char *text)
         const char *at = strchr(text, '@');
         if (has_prefix(text, "image:"))
                 return (struct item){ .name = text + 6, .image = true };
-        return (struct item){ .name = arena_strndup(a, text, (size_t)(at - text)), .version = at + 1 };
+        return (struct item){ .name = arena_strndup(a, text, (size_t)(at - text)),
+                .version = at + 1 };
 }
 
-static int fetch_all(const struct fetch_request *request, long stop_ms, int *status, struct error *err)
+static int fetch_all(
+        const struct fetch_request *request, long stop_ms, int *status, struct error *err)
 {
         struct run run = { .base = event_base_new() };
         struct fetch_request own = *request;
         struct fetch *f = NULL;
         own.on_progress = on_progress;
         own.on_done = on_done;
+        own.on_pinned = on_pinned;
+        own.on_notice = on_notice;
         own.arg = &run;
         int r = fetch_start(run.base, &own, &f, err);
         if (r == 0) {
                 if (stop_ms)
-                        event_base_once(
-                                run.base, -1, EV_TIMEOUT, on_time, run.base, &(struct timeval){ .tv_sec = stop_ms / 1000, .tv_usec = stop_ms % 1000 * 1000 });
+                        event_base_once(run.base, -1, EV_TIMEOUT, on_time, run.base,
+                                &(struct timeval){ .tv_sec = stop_ms / 1000,
+                                        .tv_usec = stop_ms % 1000 * 1000 });
                 event_base_dispatch(run.base);
         }
         fetch_free(f);
@@ -81,7 +93,8 @@ static int fetch_all(const struct fetch_request *request, long stop_ms, int *sta
 static int list_items(struct arena *a, struct cluster *c, const char *version)
 {
         struct error err = { 0 };
-        static struct pool pools[] = { { .name = "cp", .roles = ROLE_CONTROL_PLANE | ROLE_ETCD }, { .name = "w", .roles = ROLE_WORKER } };
+        static struct pool pools[] = { { .name = "cp", .roles = ROLE_CONTROL_PLANE | ROLE_ETCD },
+                { .name = "w", .roles = ROLE_WORKER } };
         size_t n;
         version_parse(version, &c->kubernetes);
         c->kubernetes.text = version;
@@ -91,7 +104,8 @@ static int list_items(struct arena *a, struct cluster *c, const char *version)
         if (!items)
                 return fail(&err);
         for (size_t i = 0; i < n; i++)
-                printf("%s%s%s%s\n", items[i].image ? "image:" : "", items[i].name, items[i].version ? "@" : "", items[i].version ? items[i].version : "");
+                printf("%s%s%s%s\n", items[i].image ? "image:" : "", items[i].name,
+                        items[i].version ? "@" : "", items[i].version ? items[i].version : "");
         items_free(items, n);
         return 0;
 }
@@ -124,10 +138,12 @@ static int fetch_and_print(struct fetch_request *request, const char *bundle, lo
                 return fail(&err);
         for (size_t i = 0; status == 0 && i < request->count; i++) {
                 const struct item *x = &request->items[i];
-                printf("{\"name\": \"%s\", \"digest\": \"%s\", \"size\": %" PRId64 ", \"path\": \"%s\", \"source\": \"%s\"}\n", x->name, x->digest, x->size,
-                        x->path, x->source);
+                printf("{\"name\": \"%s\", \"digest\": \"%s\", \"size\": %" PRId64
+                       ", \"path\": \"%s\", \"source\": \"%s\"}\n",
+                        x->name, x->digest, x->size, x->path, x->source);
         }
-        if (status == 0 && bundle && bundle_write(bundle, request->arch, request->items, request->count, &err) < 0)
+        if (status == 0 && bundle &&
+                bundle_write(bundle, request->arch, request->items, request->count, &err) < 0)
                 return fail(&err);
         return status;
 }
@@ -138,11 +154,14 @@ int main(int argc, char **argv)
         struct str agent CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
         signal(SIGPIPE, SIG_IGN);
-        struct cluster c = { .arena = &a, .runtime.managed = true, .api.local_balancer = true, .network.manage_dns = true };
+        struct cluster c = { .arena = &a,
+                .runtime.managed = true,
+                .api.local_balancer = true,
+                .network.manage_dns = true };
         struct fetch_request request = { .cluster = &c, .arch = "amd64" };
         const char *bundle = NULL;
         long stop_ms = 0;
-        for (int opt; (opt = getopt(argc, argv, "s:m:b:l:a:r:p:w:t:V:I:")) != -1;) {
+        for (int opt; (opt = getopt(argc, argv, "s:m:b:l:a:r:p:w:t:V:I:T:S:A:")) != -1;) {
                 switch (opt) {
                 case 's':
                         c.artifacts.source = parse_source(optarg);
@@ -165,6 +184,17 @@ int main(int argc, char **argv)
                         break;
                 case 'w':
                         bundle = optarg;
+                        break;
+                case 'T':
+                        c.artifacts.trust =
+                                (struct strings){ .n = 1, .v = arena_new(&a, const char *) };
+                        c.artifacts.trust.v[0] = optarg;
+                        break;
+                case 'S':
+                        request.file_max = strtol(optarg, NULL, 10) << 20;
+                        break;
+                case 'A':
+                        request.total_max = strtol(optarg, NULL, 10) << 20;
                         break;
                 case 't':
                         stop_ms = strtol(optarg, NULL, 10);

@@ -1,14 +1,16 @@
-/* The first half of `up`, for tests/bench/ansible.py and grow.py: load the file, open the Identity, reach every node, render its NodeSpec, and put its directories, files
- * and links there, through the same steps, journal and links as `up`. What is left out is what its hosts cannot have: programs, images, and anything that a
- * systemd would have to start.
+/* The first half of `up`, for tests/bench/ansible.py and grow.py: load the file, open the Identity,
+ * reach every node, render its NodeSpec, and put its directories, files and links there, through
+ * the same steps, journal and links as `up`. What is left out is what its hosts cannot have:
+ * programs, images, and anything that a systemd would have to start.
  *
  *   apply_tool CLUSTER.yaml STATE
  *
- * The last line is {"nodes": …, "entries": …, "kilobytes": …}: the most that was ever resident, of this program alone. */
+ * The last line is {"nodes": …, "entries": …, "kilobytes": …}: the most that was ever resident, of
+ * this program alone. */
 #include <event2/event.h>
 #include <signal.h>
 
-#include "cluster/site.h"
+#include "cluster/site/op.h"
 #include "config/problem.h"
 
 static size_t entries;
@@ -17,36 +19,41 @@ static void only_files(struct nodespec *s)
 {
         size_t n = 0;
         for (size_t i = 0; i < s->count; i++)
-                if (s->entries[i].kind == SPEC_DIR || s->entries[i].kind == SPEC_FILE || s->entries[i].kind == SPEC_LINK)
+                if (s->entries[i].kind == SPEC_DIR || s->entries[i].kind == SPEC_FILE ||
+                        s->entries[i].kind == SPEC_LINK || s->entries[i].kind == SPEC_USER)
                         s->entries[n++] = s->entries[i];
         s->count = n;
-        entries += n;
+}
+
+static int files_render(struct member *m, struct error *err)
+{
+        int r = member_render(m, err);
+        if (r < 0)
+                return r;
+        only_files(&m->plan.spec);
+        link_digest(&m->plan.spec, NULL, 0, m->plan.wanted);
+        return 0;
 }
 
 static void step_files(struct step *s)
 {
         struct member *m = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        if (member_render(m, &err) < 0) {
+        if (files_render(m, &err) < 0) {
                 step_done(s, &err);
                 return;
         }
-        if (!m->link) {
-                error_set(&err, EPIPE, EXIT_UNREACHABLE, "the connection was cut");
-                step_done(s, &err);
+        entries += m->plan.spec.count;
+        if (streq(m->plan.wanted, m->seen.applied) &&
+                !json_array_size(m->seen.drift)) { /* as step_apply has it */
+                member_drop_spec(m);
+                step_unchanged(s);
                 return;
         }
-        only_files(&m->spec);
-        link_digest(&m->spec, NULL, 0, m->wanted);
-        if (streq(m->wanted, m->applied) && !json_array_size(m->drift)) { /* as step_apply has it */
-                step_kept(s);
-                return;
-        }
-        m->user = s;
-        link_apply(m->link, &m->spec, NULL, 0, 1);
+        member_apply(m, s, &(struct apply_request){ .mode = APPLY_PLACE, .make = files_render });
 }
 
-static void step_looked(struct step *s) { step_kept(s); }
+static void step_looked(struct step *s) { step_unchanged(s); }
 
 /* As in `up`: nothing changes anywhere before every node has answered. */
 static void steps(struct site *s)

@@ -2,7 +2,8 @@
 """Booted machines to a usable cluster: `slipway up` beside a script of `kubeadm init` and joins, on the same machines, in one run.
 
     tests/bench/run.py kubeadm              1+2 and 3+2, into docs/benchmarks.md
-    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|kubeadm|services|floor]... [--keep]   prints only
+    tests/bench/kubeadm.py [--shape 1+2]... [--rounds N] [--only slipway|before|kubeadm|services|floor]... [--keep]   prints only
+    BEFORE=OTHER/slipway tests/bench/kubeadm.py --only before --only slipway   two versions of slipway side by side
 
 What lies on the machines before the clock starts is the same for all: programs, images, a running containerd, the kubelet's unit, haproxy and keepalived
 from the distribution. It comes from a first `slipway up`; then everything of the cluster is wiped (files, etcd's data, pods, links, rules), and again between
@@ -33,18 +34,23 @@ from pathlib import Path
 
 import yaml
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "machines"))
+from upstream import NEWEST, programs, version  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-bench-kubeadm"
 NETWORK = os.environ.get("SLIPWAY_BENCH_NETWORK", "10.118.0")  # a /24
-KUBERNETES, ETCD = "1.36.3", "3.6.16"
+KUBERNETES, ETCD = NEWEST, version("etcd")
 RESOLVE = "bench.invalid/resolve:1"
 TOKEN, CERT_KEY = "abcdef.0123456789abcdef", "ab" * 32
 LIMIT = 900  # seconds; far more than anything takes
 TITLE = "Booted machines to a usable cluster"
 WANTED = {"1+2": 0.40, "3+2": 0.35}
+PROGRAMS = {"slipway": SLIPWAY} | ({"before": Path(os.environ["BEFORE"]).resolve()} if os.environ.get("BEFORE") else {})
+OF_MACHINES = ("machines", "ssh", "known_hosts")  # in the state: whichever slipway made them
 
 
 # ---- machines ----
@@ -67,9 +73,10 @@ class Machines:
         self.worker = [f"worker-{i + 1}" for i in range(self.workers)]
         self.all = self.control + self.worker
         self.address = {}
+        self.program = "slipway"
 
     def slipway(self, *args, check=True):
-        r = subprocess.run([SLIPWAY, *args], cwd=self.dir, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        r = subprocess.run([PROGRAMS[self.program], *args], cwd=self.dir, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if check and r.returncode:
             sys.exit(f"bench: slipway {' '.join(args)} failed:\n{r.stderr[-4000:]}")
         return r
@@ -164,6 +171,8 @@ PLACE += PLACE_VIP
 
 def prepare(m):
     """Machines that hold all programs and images, from a first up, and what only kubeadm and the probe need."""
+    for left in m.dir.glob("state-*"):  # of a run that was killed
+        shutil.rmtree(left)
     m.slipway("up")
     put(m)
 
@@ -175,14 +184,14 @@ def put(m):
         image = ROOT / "tests" / "machines" / "image.sh"
         subprocess.run(["musl-gcc", "-O2", "-static", "-o", f"{tmp}/resolve", HERE / "resolve.c"], check=True)
         subprocess.run([image, RESOLVE, f"{tmp}/resolve.tar", f"{tmp}/resolve=/resolve"], check=True)
-        subprocess.run([image, f"registry.k8s.io/etcd:{ETCD}-0", f"{tmp}/etcd.tar", f"{CACHE}/artifacts/etcd-{ETCD}/etcd=/usr/local/bin/etcd"], check=True)
+        subprocess.run([image, f"registry.k8s.io/etcd:{ETCD}-0", f"{tmp}/etcd.tar", f"{programs('etcd')}/etcd=/usr/local/bin/etcd"], check=True)
         load = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
         m.each(load, given=Path(f"{tmp}/resolve.tar").read_bytes())
         m.each(load, m.control, Path(f"{tmp}/etcd.tar").read_bytes())
         subprocess.run([ROOT / "tests" / "machines" / "joiner.sh", "images", f"{tmp}/images"], check=True, env=dict(os.environ, KUBERNETES=KUBERNETES))
         for name in ("kube-proxy", "flannel", "flannel-cni-plugin"):
             m.each(load, given=Path(f"{tmp}/images/{name}.tar").read_bytes())
-        m.each("cat >/usr/local/bin/kubeadm && chmod 755 /usr/local/bin/kubeadm", m.worker, (CACHE / "artifacts" / f"kubernetes-{KUBERNETES}" / "kubeadm").read_bytes())
+        m.each("cat >/usr/local/bin/kubeadm && chmod 755 /usr/local/bin/kubeadm", m.worker, (programs("kubernetes", KUBERNETES) / "kubeadm").read_bytes())
     (m.dir / "prepared").touch()
 
 
@@ -329,8 +338,36 @@ def cpu(m):
 
 # ---- the two ways ----
 
+def moved(m, program, there):
+    """The state of one program, its bundle.lock and what its agent knows: to a place of their own (there), or back."""
+    state, kept = m.dir / ".slipway" / m.name, m.dir / f"state-{program}"
+    kept.mkdir(exist_ok=True)
+    files = [p for p in (state if there else kept).iterdir() if p.name not in OF_MACHINES] + ([m.dir / "bundle.lock"] if there and (m.dir / "bundle.lock").exists() else [])
+    for p in files:
+        shutil.move(p, kept if there else m.dir if p.name == "bundle.lock" else state)
+    ways = ("/var/lib/slipway", f"/root/bench/state-{program}")
+    m.each("[ ! -e {0} ] || {{ rm -rf {1}; mv {0} {1}; }}".format(*(ways if there else ways[::-1])))
+
+
+def change_to(m, program):
+    """Another slipway, as if it had always been the only one here: what lies on the machines beforehand is its own, too."""
+    if m.program != program:
+        moved(m, m.program, True)
+        moved(m, program, False)
+        m.program = program
+    forget(m)
+    m.slipway("up")
+    m.each(WIPE)
+
+
+def forget(m):
+    """That the cluster has lived: or up would rightly refuse, with no data there."""
+    for name in ("born", "record.json"):
+        (m.dir / ".slipway" / m.name / name).unlink(missing_ok=True)
+
+
 def by_slipway(m):
-    (m.dir / ".slipway" / m.name / "born").unlink()  # or it would rightly refuse: a cluster that has lived, and no data
+    forget(m)
     kubeconfig = m.slipway("kubeconfig").stdout
     probe = Probe(m, m.all, m.worker, lambda: kubeconfig)
     m.slipway("up")
@@ -377,8 +414,12 @@ def registration(m, node):
 TIMEOUTS = "{controlPlaneComponentHealthCheck: 15m, kubeletHealthCheck: 15m, etcdAPICall: 10m, tlsBootstrap: 15m, discovery: 15m, kubernetesAPICall: 10m}"
 
 
+# Of the kubelet's configuration as slipway renders it here: what such a machine needs, with its eviction by amounts: the disk is the computer's.
+KUBELET_KEPT = ("apiVersion", "kind", "cgroupDriver", "failCgroupV1", "oomScoreAdj", "evictionHard", "imageGCHighThresholdPercent")
+
+
 def init_config(m):
-    kept = {k: v for k, v in yaml.safe_load(m.run("control-1", "cat /root/bench/config.yaml")).items() if k in ("apiVersion", "kind", "cgroupDriver", "failCgroupV1", "oomScoreAdj")}
+    kept = {k: v for k, v in yaml.safe_load(m.run("control-1", "cat /root/bench/config.yaml")).items() if k in KUBELET_KEPT}
     proxy = {k: v for k, v in yaml.safe_load(m.run("control-1", "cat /root/bench/config.conf")).items() if k in ("apiVersion", "kind", "conntrack", "oomScoreAdj", "mode")}
     dns = m.run("control-1", "ctr -n k8s.io images ls -q | grep -m1 coredns").strip().split(":")[1]
     return (f"apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nlocalAPIEndpoint: {{advertiseAddress: {m.address['control-1']}}}\n"
@@ -390,10 +431,19 @@ def init_config(m):
 
 KUBECONFIGS = """
 for u in flannel kube-proxy; do
-  user=system:$u; [ $u = kube-proxy ] || user=slipway:flannel
+  user=system:$u; [ $u = kube-proxy ] || user=bench:flannel
   kubeadm kubeconfig user --client-name $user --config /root/bench/init.yaml >/root/bench/$u.kubeconfig 2>/dev/null
 done
 cat /root/bench/flannel.kubeconfig; echo =====; cat /root/bench/kube-proxy.kubeconfig
+"""
+# One credential for flannel on all nodes, as such scripts do it.
+SHARED_FLANNEL = """
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: "bench:flannel"}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "slipway:flannel"}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "bench:flannel"}]
 """
 START = """
 cat >/tmp/both; sed '/^=====$/,$d' /tmp/both >/etc/kubernetes/flannel.conf; sed '1,/^=====$/d' /tmp/both >/var/lib/kube-proxy/kubeconfig.conf
@@ -405,7 +455,7 @@ systemctl --no-block start flanneld kube-proxy
 def by_kubeadm(m, services=False):
     """As a careful script does it: everything that may be at the same time is, and nothing waits longer than it must."""
     m.each(PLACE if services else PLACE_VIP)
-    applied = (documents(m) if services else daemon_set(m)).encode()
+    applied = (documents(m) + SHARED_FLANNEL if services else daemon_set(m)).encode()
     m.run("control-1", "cat >/root/bench/init.yaml", init_config(m))
     for node in m.all[1:]:
         m.run(node, "cat >/root/bench/join.yaml", join_config(m, node, node in m.control))
@@ -453,7 +503,7 @@ HAND = re.sub(r"\nrm -rf .*?/opt/slipway\n", "\nrm -rf /run/flannel /run/netns/*
               "/run/containerd/io.containerd.runtime.v2.task /run/containerd/io.containerd.grpc.v1.cri /var/lib/containerd/io.containerd.grpc.v1.cri\n", WIPE, flags=re.S)
 HAND = "\n".join(line for line in HAND.splitlines() if not line.startswith(("systemctl disable", "rm -f /etc/systemd")))
 
-WAYS = {"kubeadm": by_kubeadm, "services": lambda m: by_kubeadm(m, services=True), "slipway": by_slipway}
+WAYS = {"kubeadm": by_kubeadm, "services": lambda m: by_kubeadm(m, services=True)} | {program: by_slipway for program in PROGRAMS}
 
 
 def measure(shape, rounds, only, keep):
@@ -474,6 +524,8 @@ def measure(shape, rounds, only, keep):
         for turn in range(rounds):
             for way in ways[turn % len(ways):] + ways[:turn % len(ways)] if ways else []:  # who comes first changes
                 m.each(WIPE)
+                if way in PROGRAMS and len(PROGRAMS) > 1:
+                    change_to(m, way)
                 before = cpu(m)
                 found = WAYS[way](m)
                 found["CPU"] = cpu(m) - before if before is not None else 0
@@ -491,6 +543,15 @@ def measure(shape, rounds, only, keep):
     return {way: sorted(r, key=lambda f: f["usable"])[len(r) // 2] for way, r in results.items()}
 
 
+def beside_before(shape, found):
+    """The two versions in one line; nothing when one was not measured."""
+    if not {"slipway", "before"} <= set(found):
+        return []
+    ratios = [f"{found['slipway'][k] / found['before'][k]:.3f} {what} ({found['slipway'][k]:.1f} against {found['before'][k]:.1f})"
+              for k, what in (("usable", "of the time until it is usable"), ("up ended", "until `up` has ended"), ("CPU", "of the CPU seconds")) if found["before"].get(k)]
+    return [f"{shape}, against the version before (medians): " + ", ".join(ratios)]
+
+
 # ---- the page ----
 
 ROWS = (("etcd listens", "etcd listens"), ("API server listens", "API server listens"), ("API ready", "API server ready"), ("kubeadm init", "`kubeadm init` has ended"),
@@ -499,8 +560,8 @@ ROWS = (("etcd listens", "etcd listens"), ("API server listens", "API server lis
 
 
 def table(shape, found):
-    ways = [w for w in ("kubeadm", "services", "slipway", "floor") if w in found]
-    head = {"kubeadm": "kubeadm script", "services": "kubeadm, host services", "slipway": "`slipway up`", "floor": "by hand, one node"}
+    ways = [w for w in ("kubeadm", "services", "before", "slipway", "floor") if w in found]
+    head = {"kubeadm": "kubeadm script", "services": "kubeadm, host services", "before": "`slipway up` before", "slipway": "`slipway up`", "floor": "by hand, one node"}
     lines = ["", f"Seconds from the start to each thing, {shape}:", "", "| | " + " | ".join(head[w] for w in ways) + " |", "|---|" + "---|" * len(ways)]
     for key, text in ROWS:
         if any(key in found[w] for w in ways):
@@ -515,7 +576,7 @@ def lines(found):
             a, b = f["slipway"]["usable"], f[way]["usable"]
             out.append(f"| {shape.replace('+', ' control plane(s) + ')} workers, against {what} | **{a / b:.2f} of its time** | {wanted} | {a:.1f} s against {b:.1f} s |")
     for shape, f in found.items():
-        out += table(shape, f)
+        out += [*table(shape, f), *([""] + beside_before(shape, f) if "before" in f else [])]
     return [*out, "", *NOTE]
 
 
@@ -524,14 +585,16 @@ def section(shapes=("1+2", "3+2"), rounds=None, only=None, keep=False):
     found = {shape: measure(shape, rounds or 3, only, keep) for shape in shapes}
     if not keep:
         shutil.rmtree(WORK, ignore_errors=True)
-    return [] if only else lines(found)
+    if only:
+        return [line for shape, f in found.items() for line in [*table(shape, f), "", *beside_before(shape, f)]]
+    return lines(found)
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--shape", action="append")
     p.add_argument("--rounds", type=int)
-    p.add_argument("--only", action="append", choices=("slipway", "kubeadm", "services", "floor"))
+    p.add_argument("--only", action="append", choices=(*WAYS, "floor"))
     p.add_argument("--keep", action="store_true", help="use the machines of a run before, and leave them")
     o = p.parse_args()
     print("\n".join(section(o.shape or ["1+2", "3+2"], o.rounds, o.only, o.keep)))

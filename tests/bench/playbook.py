@@ -63,7 +63,7 @@ def variables(node, spec, groups, work, out):
     return v
 
 
-def write(work, out, hosts, key, known_hosts, style, machines):
+def write(work, out, hosts, key, known_hosts, style, machines, forks=None):
     """ansible.cfg, hosts.json and site.json in `work` for hosts {node: address}. `machines`: units, packages and sysctls too."""
     s = STYLES[style]
     work.mkdir(parents=True)
@@ -71,7 +71,7 @@ def write(work, out, hosts, key, known_hosts, style, machines):
     groups = grouped(specs)
     ssh = f"-o ControlMaster=auto -o ControlPersist=60s -o UserKnownHostsFile={known_hosts} -o StrictHostKeyChecking=accept-new -o IdentitiesOnly=yes -o IdentityAgent=none"
     (work / "ansible.cfg").write_text(
-        f"[defaults]\nforks = {5 if s['plain'] else max(5, len(hosts))}\ninterpreter_python = /usr/bin/python3\nremote_user = root\nprivate_key_file = {key}\n"
+        f"[defaults]\nforks = {5 if s['plain'] else forks or max(5, len(hosts))}\ninterpreter_python = /usr/bin/python3\nremote_user = root\nprivate_key_file = {key}\n"
         f"[ssh_connection]\npipelining = {s['pipelining']}\nssh_args = {ssh}\ncontrol_path_dir = {work}/cp\n")
     inventory = {n: dict(variables(n, specs[n], groups, work, out), ansible_host=a) for n, a in hosts.items()}
     (work / "hosts.json").write_text(json.dumps(dict(all=dict(hosts=inventory))))

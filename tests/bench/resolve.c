@@ -1,5 +1,6 @@
-/* In the pods of the benchmark: asks the name server of its resolv.conf for NAME, ten times a second, until there is an address; then says so and sleeps.
- * A resolver of a libc would wait for seconds between two tries, and that would be measured. */
+/* In the pods of the benchmark: asks the name server of its resolv.conf for NAME, ten times a
+ * second, until there is an address; then says so and sleeps. A resolver of a libc would wait for
+ * seconds between two tries, and that would be measured. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ static int name_server(struct sockaddr_in *to)
 
 static size_t question(const char *name, unsigned char *q)
 {
-        static const unsigned char head[12] = { 0x51, 0x17, 1, 0, 0, 1 }, tail[5] = { 0, 0, 1, 0, 1 };
+        static const unsigned char head[12] = { 0x51, 0x17, 1, 0, 0, 1 },
+                                   tail[5] = { 0, 0, 1, 0, 1 };
         size_t n = sizeof(head);
         memcpy(q, head, n);
         for (size_t part; *name; name += part + (name[part] == '.')) {
@@ -45,7 +47,8 @@ int main(int argc, char **argv)
         for (;;) { /* a socket of its own for each try: the kernel remembers where a flow went */
                 int fd = socket(AF_INET, SOCK_DGRAM, 0);
                 struct pollfd p = { .fd = fd, .events = POLLIN };
-                if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && send(fd, q, n, 0) > 0 && poll(&p, 1, 100) > 0 && recv(fd, a, sizeof(a), 0) > 12 &&
+                if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && send(fd, q, n, 0) > 0 &&
+                        poll(&p, 1, 100) > 0 && recv(fd, a, sizeof(a), 0) > 12 &&
                         (a[3] & 15) == 0 && (a[6] || a[7]))
                         break;
                 close(fd);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One cluster of 1+2 from 1.35.4 to 1.36.3: `slipway upgrade` beside a script of `kubeadm upgrade` with drains, on the same machines, in one run.
+"""One cluster of 1+2 from one minor to the next: `slipway upgrade` beside a script of `kubeadm upgrade` with drains, on the same machines, in one run.
 
     tests/bench/run.py upgrade          into docs/benchmarks.md
     tests/bench/upgrade.py [--only slipway|kubeadm]      prints only
@@ -23,8 +23,9 @@ from pathlib import Path
 
 import kubeadm as base
 import yaml
+from upstream import NEWEST, PREVIOUS, programs
 
-OLD, NEW = "1.35.4", "1.36.3"
+OLD, NEW = PREVIOUS, NEWEST
 WANTED = 0.6
 TITLE = "Upgrade"
 APP = f"""\
@@ -55,7 +56,7 @@ PROGRAMS = "for p in kubeadm kubectl; do install -m 755 /root/new/$p /usr/local/
 
 def images(m):
     """The new version's images under their upstream names, and the Deployment's."""
-    programs = base.CACHE / "artifacts" / f"kubernetes-{NEW}"
+    programs = programs("kubernetes", NEW)
     load = "cat >/tmp/i.tar && ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned /tmp/i.tar && rm /tmp/i.tar"
     with tempfile.TemporaryDirectory() as tmp:
         for p in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
@@ -146,7 +147,7 @@ def by_kubeadm(m):
 
 
 def by_slipway(m):
-    (m.dir / ".slipway" / m.name / "born").unlink(missing_ok=True)
+    (m.dir / ".slipway" / m.name / "record.json").unlink(missing_ok=True)
     m.slipway("up", "--yes")
     m.find()
     api = base.Api(m.slipway("kubeconfig").stdout, m.address["control-1"])

@@ -1,4 +1,5 @@
-/* Bytes as a cluster.yaml: parse, decode, expand, check, write the problems. Nothing is read from disk. */
+/* Bytes as a cluster.yaml: parse, decode, expand, check, write the problems. Nothing is read from
+ * disk. */
 #include "config/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,6 @@
-/* An inventory's hosts file and, after a line "%%", the variables of all hosts. A file that begins with "---" is YAML, else INI.
- * What comes out must be YAML: nothing of the input may break out of its place. */
+/* An inventory's hosts file and, after a line "%%", the variables of all hosts. A file that begins
+ * with "---" is YAML, else INI. What comes out must be YAML: nothing of the input may break out of
+ * its place. */
 #include "config/kubespray/kubespray.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,8 +9,10 @@ static void must_be_yaml(struct arena *a, const struct str *out)
 {
         struct error err CLEANUP(error_release) = { 0 };
         struct tree *t;
-        if (tree_parse(a, "cluster.yaml", str_text(out), out->len, &t, &err) < 0 || t->kind != TREE_MAP || t->count != 4) {
-                fprintf(stderr, "%s\n%s\n", err.message ? err.message : "no Cluster", str_text(out));
+        if (tree_parse(a, "cluster.yaml", str_text(out), out->len, &t, &err) < 0 ||
+                t->kind != TREE_MAP || t->count != 4) {
+                fprintf(stderr, "%s\n%s\n", err.message ? err.message : "no Cluster",
+                        str_text(out));
                 abort();
         }
 }
@@ -29,7 +32,9 @@ static int read_hosts(struct inventory *inv, const char *text, size_t len, struc
         struct tree *t;
         if (len < 3 || memcmp(text, "---", 3))
                 return inventory_ini(inv, "hosts.ini", text, len, err);
-        return tree_parse(inv->arena, "hosts.yaml", text, len, &t, err) < 0 ? -1 : inventory_yaml(inv, t, err);
+        return tree_parse(inv->arena, "hosts.yaml", text, len, &t, err) < 0
+                       ? -1
+                       : inventory_yaml(inv, t, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,7 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char *mark = memmem(text, size, "\n%%\n", 4);
         size_t len = mark ? (size_t)(mark + 1 - text) : size;
         inventory_init(&inv, &a);
-        if (read_hosts(&inv, text, len, &err) < 0 || (mark && read_vars(&inv, mark + 4, size - len - 3, &err) < 0) || kubespray_groups(&inv, &err) < 0)
+        if (read_hosts(&inv, text, len, &err) < 0 ||
+                (mark && read_vars(&inv, mark + 4, size - len - 3, &err) < 0) ||
+                kubespray_groups(&inv, &err) < 0)
                 return 0;
         inventory_finish(&inv);
         if (kubespray_convert(&a, &inv, "fuzz", &out, &notes, &err) == 0)

@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         for (size_t k = 0; k < v.len; k++)
                                 sum += v.data[k];
                         char *text CLEANUP(free_p) = wire_string(&f, v.tag);
-                        sum += (unsigned)wire_value(&f, v.tag, sum) + (text ? (unsigned)strlen(text) : 0);
+                        sum += (unsigned)wire_value(&f, v.tag, sum) +
+                               (text ? (unsigned)strlen(text) : 0);
                 }
         return sum == UINT32_MAX ? -1 : 0;
 }

@@ -1,5 +1,6 @@
-/* Readers of the formats of base/quote.h, written from each format's own rules: what one of them reads must be what was quoted.
- * Each takes the whole text, and aborts when anything of it is left over: that would be a breakout. */
+/* Readers of the formats of base/quote.h, written from each format's own rules: what one of them
+ * reads must be what was quoted. Each takes the whole text, and aborts when anything of it is left
+ * over: that would be a breakout. */
 #ifndef QUOTE_READERS_H
 #define QUOTE_READERS_H
 
@@ -42,7 +43,8 @@ static inline void put_utf8(struct str *out, uint32_t u)
         }
 }
 
-/* JSON's strings and TOML's basic strings, in what they have in common; no raw control character may stand in either. */
+/* JSON's strings and TOML's basic strings, in what they have in common; no raw control character
+ * may stand in either. */
 static inline void read_basic(struct str *out, const char *q)
 {
         const char *p = q;
@@ -61,10 +63,12 @@ static inline void read_basic(struct str *out, const char *q)
                         str_addc(out, *p == 'n' ? '\n' : '\t');
                 else if (*p == '"' || *p == '\\')
                         str_addc(out, *p);
-                else if (*p == 'u' && sscanf(p + 1, "%4x", &u) == 1 && strlen(p) > 4 && (u < 0xd800 || u > 0xdfff))
+                else if (*p == 'u' && sscanf(p + 1, "%4x", &u) == 1 && strlen(p) > 4 &&
+                         (u < 0xd800 || u > 0xdfff))
                         put_utf8(out, u), p += 4;
                 else
-                        reader_fail("basic string", q, "an escape that one of the formats does not know");
+                        reader_fail("basic string", q,
+                                "an escape that one of the formats does not know");
         }
         if (p[0] != '"' || p[1])
                 reader_fail("basic string", q, "it does not end where it should");
@@ -73,8 +77,10 @@ static inline void read_basic(struct str *out, const char *q)
 /* "key: <quoted>" must be one map of one pair, with libyaml. */
 static inline void read_yaml(struct str *out, const char *q)
 {
-        static const yaml_event_type_t want[] = { YAML_STREAM_START_EVENT, YAML_DOCUMENT_START_EVENT, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT,
-                YAML_SCALAR_EVENT, YAML_MAPPING_END_EVENT, YAML_DOCUMENT_END_EVENT, YAML_STREAM_END_EVENT };
+        static const yaml_event_type_t want[] = { YAML_STREAM_START_EVENT,
+                YAML_DOCUMENT_START_EVENT, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT,
+                YAML_SCALAR_EVENT, YAML_MAPPING_END_EVENT, YAML_DOCUMENT_END_EVENT,
+                YAML_STREAM_END_EVENT };
         struct str text CLEANUP(str_release) = { 0 };
         yaml_parser_t p;
         str_addf(&text, "key: %s\n", q);
@@ -181,7 +187,8 @@ static inline void check_conf(const char *q)
         if (!n || (quoted && (n < 2 || q[n - 1] != '"')))
                 reader_fail("conf", q, "no word");
         for (size_t i = quoted; i < n - quoted; i++)
-                if ((unsigned char)q[i] < 0x20 || q[i] == 0x7f || strchr("\"\\$#!~{}", q[i]) || (!quoted && strchr(" '", q[i])))
+                if ((unsigned char)q[i] < 0x20 || q[i] == 0x7f || strchr("\"\\$#!~{}", q[i]) ||
+                        (!quoted && strchr(" '", q[i])))
                         reader_fail("conf", q, "something that means something");
 }
 

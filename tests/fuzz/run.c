@@ -1,4 +1,5 @@
-/* Runs a fuzz harness over every file of the directories given: the saved corpus as an ordinary test. */
+/* Runs a fuzz harness over every file of the directories given: the saved corpus as an ordinary
+ * test. */
 #include <dirent.h>
 
 #include "base/file.h"

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from upstream import NEWEST
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "nodes"))
 import cases  # noqa: E402
@@ -140,7 +141,7 @@ def test_user_data_holds_immutable_entries_only(case, rendered, tmp_path):
 
 def cluster(tmp, extra="", hosts="[{name: one, address: 192.0.2.11}]", provider="{ssh: {}}"):
     path = tmp / "cluster.yaml"
-    path.write_text("apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  kubernetes: 1.36.3\n"
+    path.write_text("apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: c}\nspec:\n" f"  kubernetes: {NEWEST}\n"
                     f"  provider: {provider}\n  pools:\n    - {{name: all, roles: [control-plane, etcd, worker], {hosts if ':' in hosts.split('[')[0] else 'hosts: ' + hosts}}}\n{extra}")
     return path
 
@@ -153,9 +154,9 @@ def test_unknown_node(tmp_path):
 
 
 def test_no_address_yet(tmp_path):
-    f = cluster(tmp_path, hosts="count: 1, flavor: m1.large", provider="{openstack: {cloud: c, network: net, image: i}}")
+    f = cluster(tmp_path, hosts="count: 1", provider="{openstack: {user: debian}}")
     r = cases.run("render", "-f", f, "-d", tmp_path / "out", "--state", tmp_path / "s", status=2)
-    assert b"node all-1 has no address yet" in r.stderr and b"--facts" in r.stderr and b"cloud-init" in r.stderr
+    assert b"node all-1 has no address yet" in r.stderr and b"--facts" in r.stderr and b"--format user-data" in r.stderr
     r = cases.run("render", "-f", f, "--format", "cloud-init")
     assert r.stdout.startswith((b"#cloud-config", b"MIME-Version"))
 
@@ -176,7 +177,7 @@ def test_foreign_directory_is_kept(tmp_path):
     (tmp_path / "out" / "one").mkdir(parents=True)
     (tmp_path / "out" / "one" / "thesis.tex").write_text("years of work")
     r = cases.run("render", "-f", f, "-d", tmp_path / "out", "--state", tmp_path / "s", status=2)
-    assert b"is in the way" in r.stderr
+    assert b"exists and was not written by slipway render" in r.stderr
     assert (tmp_path / "out" / "one" / "thesis.tex").read_text() == "years of work"
     (tmp_path / "file").write_text("x")
     assert b"a file of that name is in the way" in cases.run("render", "-f", f, "-d", tmp_path / "file", "--state", tmp_path / "s", status=1).stderr
@@ -194,18 +195,59 @@ def test_too_much_user_data(tmp_path):
     """Keys that do not compress, more than AWS takes."""
     import hashlib
     keys = ["ssh-rsa " + "".join(hashlib.sha256(f"{i}.{k}".encode()).hexdigest() for k in range(8)) for i in range(80)]
-    f = cluster(tmp_path, hosts="count: 1, instanceType: m7i.large", provider="{aws: {region: r, image: i, vpc: {cidr: 10.32.0.0/16}, zones: [ra]}}",
+    f = cluster(tmp_path, hosts="count: 1", provider="{aws: {}}",
                 extra="  os: {authorizedKeys: [" + ", ".join(f'"{k}"' for k in keys) + "]}\n")
     for kind in ("cloud-init", "ignition"):
         r = cases.run("render", "-f", f, "--format", kind, status=3)
-        assert re.search(rb"node all-1: its user-data is \d+ bytes after compression and AWS takes 16384; the biggest in it: os.authorizedKeys \(\d+ bytes\), /", r.stderr), r.stderr
+        assert re.search(rb"node all-1: the user-data is \d+ bytes after compression, but AWS takes at most 16384; the biggest entries: os.authorizedKeys \(\d+ bytes\), /", r.stderr), r.stderr
         assert not r.stdout
     few = tmp_path / "few"
     few.mkdir()
-    f = cluster(few, hosts="count: 1, instanceType: m7i.large", provider="{aws: {region: r, image: i, vpc: {cidr: 10.32.0.0/16}, zones: [ra]}}", extra="  os: {authorizedKeys: [\"" + "ssh-rsa " + "A" * 20000 + "\"]}\n")
+    f = cluster(few, hosts="count: 1", provider="{aws: {}}", extra="  os: {authorizedKeys: [\"" + "ssh-rsa " + "A" * 20000 + "\"]}\n")
     data = cases.run("render", "-f", f, "--format", "cloud-init").stdout
     assert data[:2] == b"\x1f\x8b" and data == cases.run("render", "-f", f, "--format", "cloud-init").stdout
     assert b"ssh_authorized_keys" in gzip.decompress(data)
+
+
+@pytest.mark.parametrize("example", sorted((cases.ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
+def test_examples(example, tmp_path):
+    """Each is rendered as it stands: all its files where there are addresses, and the user-data that each node takes."""
+    cases.run("render", "-f", example, "--format", "user-data", "-d", tmp_path / "data")
+    nodes = sorted(p.name for p in (tmp_path / "data").iterdir())
+    assert len(nodes) >= 3 and all([p.name for p in (tmp_path / "data" / n).iterdir()] == ["user-data"] for n in nodes)
+    cloud = re.search(r"(?m)^    (openstack|aws):", example.read_text())
+    r = cases.run("render", "-f", example, "-d", tmp_path / "out", "--state", tmp_path / "s", status=2 if cloud else 0)
+    assert b"have no address yet" in r.stderr if cloud else sorted(p.name for p in (tmp_path / "out").iterdir()) == nodes
+
+
+def test_user_data_is_what_the_provider_or_the_system_takes(tmp_path):
+    for provider, hosts, name in (("{openstack: {}}", "count: 1", "user-data"), ("{aws: {userData: ignition}}", "count: 1, os: flatcar", "config.ign"),
+                                  ("{ssh: {}}", "os: flatcar, hosts: [{name: one, address: 192.0.2.11}]", "config.ign"), ("{ssh: {}}", "hosts: [{name: one, address: 192.0.2.11}]", "user-data")):
+        out = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        out.mkdir()
+        cases.run("render", "-f", cluster(out, hosts=hosts, provider=provider), "--format", "user-data", "-d", out / "out")
+        assert [p.name for p in (out / "out").rglob("*") if p.is_file()] == [name]
+
+
+def test_clouds_are_rendered_only(tmp_path):
+    """up and plan say what works instead, and touch nothing."""
+    f = cluster(tmp_path, hosts="count: 1", provider="{aws: {}}")
+    for verb in ("up", "plan", "down", "status"):
+        r = cases.run(verb, "-f", f, "--state", tmp_path / "s", status=3)
+        assert b"provider aws: machines there cannot be made yet" in r.stderr and b"`slipway render --format user-data`" in r.stderr
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("arch", ["amd64", "arm64"])
+def test_architectures(arch, tmp_path):
+    """A node's files are the same for both: what differs are the programs, which are named by version."""
+    (tmp_path / "facts.json").write_text(json.dumps({"nodes": {"one": {"arch": arch}}}))
+    r = cases.run("render", "-f", cluster(tmp_path), "--facts", tmp_path / "facts.json", "--state", tmp_path / "s", "-o", "json")
+    node, = json.loads(r.stdout)
+    assert node["arch"] == arch and not re.search("amd64|arm64|x86_64|aarch64", json.dumps(node["entries"]))
+    (tmp_path / "facts.json").write_text(json.dumps({"nodes": {"one": {"arch": "riscv64"}}}))
+    r = cases.run("render", "-f", cluster(tmp_path), "--facts", tmp_path / "facts.json", "--state", tmp_path / "s", status=4)
+    assert b"the processor architecture riscv64 is not supported" in r.stderr
 
 
 def test_kubeconfig(tmp_path):

@@ -1,6 +1,6 @@
 """Every rendered document is judged by the program that will read it, not by us.
 
-The programs: Debian's own, and upstream's from scripts/artifacts.sh. A judge that is missing is a failure: install it, or build it.
+The programs: Debian's own, and upstream's from `slipway programs`. A judge that is missing is a failure: install it, or build it.
 """
 import os
 import shutil
@@ -9,24 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from upstream import upstream
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden" / "nodes"))
 import cases  # noqa: E402
-
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
-ARTIFACTS = CACHE / "artifacts"
-KUBERNETES = "kubernetes-1.36.3"  # as in the cases
 
 
 class Programs:
     """Paths of judges: upstream("kubelet"), system("haproxy")."""
 
-    @staticmethod
-    def upstream(name):
-        found = sorted(ARTIFACTS.glob(f"*/{name}"))
-        wanted = [p for p in found if p.parent.name == KUBERNETES] or found
-        assert wanted, f"{name} is not under {ARTIFACTS}: run scripts/artifacts.sh"
-        return wanted[-1]
+    upstream = staticmethod(upstream)
 
     @staticmethod
     def system(name):

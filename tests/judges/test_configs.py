@@ -13,6 +13,7 @@ import threading
 import tomllib
 
 import yaml
+from upstream import NEWEST
 
 from conftest import find, judge as run_judge, nodes, once
 
@@ -253,7 +254,7 @@ def test_kubeadm_reads_the_certificates(case, rendered, programs, tmp_path):
     node, _ = next((n, p) for n, p in find(rendered(case), MANIFESTS) if p.name == "kube-apiserver.yaml")
     root = tmp_path / "root"
     shutil.copytree(node / "root" / "etc", root / "etc", symlinks=True)
-    config = {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.36.3"}
+    config = {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": f"v{NEWEST}"}
     if not (root / "etc/kubernetes/pki/etcd/server.key").exists():  # what kubeadm-config in the cluster would say
         files = {f"{k}File": f"/etc/kubernetes/pki/{v}" for k, v in (("ca", "etcd/ca.crt"), ("cert", "apiserver-etcd-client.crt"), ("key", "apiserver-etcd-client.key"))}
         config["etcd"] = {"external": {"endpoints": ["https://192.0.2.31:2379"], **files}}

@@ -6,13 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
 
 from conftest import Programs, find
 
+EXPECTED = Path(__file__).resolve().parent.parent / "golden" / "nodes"
 CASE, NODE, ADDRESS = "one-machine", "one", "192.0.2.11"
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 
@@ -79,7 +82,7 @@ def live(rendered, tmp_path_factory):
     m = Machine(root, base / "logs")
     try:
         conf = base / "haproxy.cfg"  # it runs outside of the root, where its libraries are
-        conf.write_text((root / "etc/slipway/haproxy.cfg").read_text().replace("lua-load /", f"lua-load {root}/"))
+        conf.write_text((root / "etc/slipway/haproxy.cfg").read_text().replace("lua-load /", f"lua-load {root}/").replace("ca-file /", f"ca-file {root}/"))
         m.start("haproxy", Programs.system("haproxy"), "-db", "-f", conf, chroot=False)
         for name in CONTROLLERS:
             m.start(name, f"/bin/{name}", *command(root, name)[1:])
@@ -116,6 +119,28 @@ def test_component_clients_are_who_they_are(live):
     for conf, user in who.items():
         said = json.loads(kubectl(live, "auth", "whoami", "-o", "json", conf=conf).stdout)
         assert said["status"]["userInfo"]["username"] == user
+
+
+def flatcar_check(live, port=6443):
+    """The question that keepalived's pod asks on Flatcar, by openssl (the image may have no curl), with this tree's files: its status."""
+    script = next(line for line in (EXPECTED / "openstack-flatcar/expected/control-1/root/etc/slipway/keepalived.conf").read_text().splitlines() if "script \"" in line)
+    question = script[script.index("(echo GET"):script.rindex("'\"")].replace("/etc/slipway/", f"{live.root}/etc/slipway/").replace(":6443", f":{port}")
+    return live.inside("sh", "-c", question, check=False).returncode
+
+
+def test_what_keepalived_asks(live):
+    """Ready when the API server is; and who else has a certificate, on whatever port, is not it."""
+    assert flatcar_check(live) == 0
+    assert flatcar_check(live, 1) != 0
+    key, crt = live.logs / "liar.key", live.logs / "liar.crt"
+    live.inside("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", crt, "-subj", "/CN=kubernetes",
+                "-addext", "subjectAltName=DNS:kubernetes,IP:127.0.0.1", "-days", "2")
+    liar = ("import http.server, ssl\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(self):\n  self.send_response(200, 'OK'); self.end_headers(); self.wfile.write(b'ok')\n"
+            f"s = http.server.HTTPServer(('127.0.0.1', 16443), H)\nc = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\nc.load_cert_chain('{crt}', '{key}')\n"
+            "s.socket = c.wrap_socket(s.socket, server_side=True)\ns.serve_forever()\n")
+    live.start("liar", sys.executable, "-c", liar, chroot=False)
+    live.wait("the liar answers", lambda: live.inside("curl", "-sk", "https://127.0.0.1:16443/readyz", check=False).stdout == "ok")
+    assert flatcar_check(live, 16443) != 0
 
 
 def test_bootstrap_objects(live):

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 import yaml
+from upstream import NEWEST
 
 import cases
 from conftest import judge
@@ -15,7 +16,7 @@ apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {name: judged}
 spec:
-  kubernetes: 1.36.3
+""" f"  kubernetes: {NEWEST}\n" """\
   provider: {ssh: {}}
   api: {vip: 192.0.2.10, names: [k8s.example.net]}
   network: {pods: [10.244.0.0/16, "fd00:244::/56"], services: [10.96.0.0/16, "fd00:96::/112"]}
@@ -34,7 +35,7 @@ localAPIEndpoint: {advertiseAddress: 192.0.2.11}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
-kubernetesVersion: v1.36.3
+""" f"kubernetesVersion: v{NEWEST}\n" """\
 certificatesDir: %s
 controlPlaneEndpoint: 192.0.2.10:6443
 networking: {serviceSubnet: "10.96.0.0/16,fd00:96::/112", dnsDomain: cluster.local}
@@ -93,6 +94,14 @@ class Made:
 
     def bytes(self):
         return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in self.state.rglob("*") if p.is_file() and p.name != "lock"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def later():
+    """The identity provider in the cluster, which has a certificate here, is refused until it is installed."""
+    with pytest.MonkeyPatch.context() as m:
+        m.setenv("SLIPWAY_TEST_LATER", "1")
+        yield
 
 
 @pytest.fixture(scope="module", params=ALGORITHMS)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from upstream import NEWEST
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden" / "nodes"))
@@ -41,7 +42,7 @@ def change(doc, path, value):
 
 # what, where, the value (None: taken away), and whether the API server can see it too: where a value may have two types it cannot
 BAD = [
-    ("unknown field", "spec.kubernets", "1.36.3", True),
+    ("unknown field", "spec.kubernets", NEWEST, True),
     ("unknown field deep down", "spec.auth.oidc.isuer", "x", True),
     ("unknown field of a pool", "spec.pools.0.hots", [], True),
     ("no version", "spec.kubernetes", None, True),
@@ -64,6 +65,8 @@ BAD = [
     ("an unknown field behind a short form", "spec.audit", {"level": "metadata", "maxage": 3}, False),
     ("a taint without effect", "spec.pools.1.hosts.2.taints", ["gpu=yes"], False),
     ("a role that is none", "spec.pools.0.roles", ["master"], False),
+    ("an option that nothing acts on yet", "spec.heal", {"maxAtOnce": 1}, False),
+    ("such an option of a pool", "spec.pools.0.flavor", "m1.large", False),
 ]
 
 
@@ -233,6 +236,6 @@ def test_api_shows_columns_and_status(api):
     assert r.returncode == 0, r.stderr
     head, row = api.kubectl("get", "swc").stdout.splitlines()
     assert head.split() == ["NAME", "VERSION", "NODES", "READY", "AGE"]
-    assert row.split()[:4] == [name, "1.36.3", "3", "2"]
+    assert row.split()[:4] == [name, NEWEST, "3", "2"]
     r = api.kubectl("explain", "cluster.spec.pools.disks")
     assert "mount" in r.stdout, r.stdout + r.stderr

@@ -48,6 +48,23 @@ def cloud_init(rendered):
     return dict(zip(paths, map(json.loads, r.stdout.splitlines()), strict=True))
 
 
+CLOUDS = [p for p in sorted((cases.ROOT / "examples").glob("*.yaml")) if not {"openstack", "aws"}.isdisjoint(yaml.safe_load(p.read_text())["spec"].get("provider", {}))]
+
+
+@pytest.mark.parametrize("example", CLOUDS, ids=lambda p: p.name)
+def test_examples(example, tmp_path):
+    """As they stand, with the command that their first line says."""
+    command = re.match(r"# .*: `slipway (.*)`", example.read_text())[1].replace(example.name, str(example)).split()
+    cases.run(*command, cwd=tmp_path)
+    paths = sorted(str(p) for p in (tmp_path / "out").rglob("user-data"))
+    assert len(paths) >= 6
+    r = subprocess.run(["/usr/bin/python3", "-c", READER, *paths], stdin=subprocess.DEVNULL, capture_output=True, timeout=900)
+    assert r.returncode == 0, r.stderr.decode()
+    for line in r.stdout.splitlines():
+        (kind, text, (status, said)) = json.loads(line)[-1]
+        assert kind == "text/cloud-config" and status == 0 and "Valid cloud-config" in said, said
+
+
 def test_cloud_init(case, rendered, judge, programs, cloud_init, tmp_path):
     out, trees = rendered(case, "cloud-init"), rendered(case)
     for node in nodes(out):

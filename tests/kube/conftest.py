@@ -1,6 +1,6 @@
 """A real etcd and a real API server on the loopback, started once; kube_tool drives src/kube against them.
 
-The upstream programs come from scripts/artifacts.sh. KUBE_TOOL names the driver to test (the sanitizers' build has its own).
+The upstream programs come from `slipway programs`. KUBE_TOOL names the driver to test (the sanitizers' build has its own).
 """
 import json
 import os
@@ -11,17 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from upstream import upstream
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 TOOL = Path(os.environ.get("KUBE_TOOL") or ROOT / "build" / "tests" / "kube" / "kube_tool")
 ENV = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
-
-
-def upstream(name, of):
-    found = sorted((CACHE / "artifacts").glob(f"{of}/{name}"))
-    assert found, f"{name} is not under {CACHE / 'artifacts'}: run scripts/artifacts.sh"
-    return found[-1]
 
 
 def free_port():
@@ -85,12 +79,12 @@ class Control:
 
     def start_etcd(self):
         peer = f"http://127.0.0.1:{self.ports[3]}"
-        self.start("etcd", upstream("etcd", "etcd-*"), "--data-dir", self.dir / "etcd", "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
+        self.start("etcd", upstream("etcd"), "--data-dir", self.dir / "etcd", "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
                    "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}", "--unsafe-no-fsync")
 
     def start_api(self, i=0):
         p = self.pki.dir
-        self.start(f"api{i}", upstream("kube-apiserver", "kubernetes-1.36.*"), "--etcd-servers", self.etcd_url, "--bind-address", "127.0.0.1", "--secure-port", self.ports[i],
+        self.start(f"api{i}", upstream("kube-apiserver"), "--etcd-servers", self.etcd_url, "--bind-address", "127.0.0.1", "--secure-port", self.ports[i],
                    "--tls-cert-file", p / "server.crt", "--tls-private-key-file", p / "server.key", "--client-ca-file", p / "ca.crt", "--authorization-mode", "RBAC",
                    "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", p / "server.key",
                    "--service-account-signing-key-file", p / "server.key", "--service-cluster-ip-range", "10.96.0.0/16", "--disable-admission-plugins", "ServiceAccount",

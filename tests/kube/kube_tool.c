@@ -42,7 +42,8 @@ static unsigned number(const char *text) { return (unsigned)strtoul(text, NULL, 
 
 static void on_reply(const struct kube_reply *r, void *arg)
 {
-        print(json_pack("{s:i, s:O?, s:s?, s:i}", "status", r->status, "body", r->body, "error", r->error, "size", (int)strlen(r->text)));
+        print(json_pack("{s:i, s:O?, s:s?, s:i}", "status", r->status, "body", r->body, "error",
+                r->error, "size", (int)strlen(r->text)));
         left--;
 }
 
@@ -53,7 +54,8 @@ static void verb_request(char **v)
         if (!streq(v[3], "none"))
                 read_into(v[3], &body);
         left = 1;
-        kube_request(k, v[0], v[1], streq(v[2], "-") ? NULL : v[2], streq(v[3], "none") ? NULL : str_text(&body), number(v[4]), on_reply, NULL);
+        kube_request(k, v[0], v[1], streq(v[2], "-") ? NULL : v[2],
+                streq(v[3], "none") ? NULL : str_text(&body), number(v[4]), on_reply, NULL);
         run();
 }
 
@@ -71,7 +73,8 @@ static void verb_get(char **v)
         struct error err CLEANUP(error_release) = { 0 };
         json_t *body = NULL;
         if (kube_get(k, v[0], &body, &err) < 0)
-                print(json_pack("{s:s, s:i, s:i}", "error", err.message, "code", err.code, "exit", (int)err.status));
+                print(json_pack("{s:s, s:i, s:i}", "error", err.message, "code", err.code, "exit",
+                        (int)err.status));
         else
                 print(json_pack("{s:o}", "body", body));
 }
@@ -98,8 +101,9 @@ static struct kube_call *watched;
 
 static void on_change(const char *type, json_t *object, void *arg)
 {
-        print(json_pack("{s:s, s:s, s:s?, s:O?}", "type", type, "name", object_name(object), "message", json_string_value(json_object_get(object, "message")),
-                "object", object));
+        print(json_pack("{s:s, s:s, s:s?, s:O?}", "type", type, "name", object_name(object),
+                "message", json_string_value(json_object_get(object, "message")), "object",
+                object));
         if (arg && streq(object_name(object), arg)) {
                 kube_cancel(watched);
                 left--;
@@ -157,7 +161,8 @@ static void on_free(const struct kube_reply *r, void *arg)
         left--;
 }
 
-/* cancel PATH BODYFILE ROUNDS: calls of all kinds, half of them cancelled, the rest freed after so many turns of the loop (0: inside a callback) */
+/* cancel PATH BODYFILE ROUNDS: calls of all kinds, half of them cancelled, the rest freed after so
+ * many turns of the loop (0: inside a callback) */
 static void verb_cancel(char **v)
 {
         struct kube_call *calls[64];
@@ -165,7 +170,8 @@ static void verb_cancel(char **v)
         unsigned rounds = number(v[2]);
         read_into(v[1], &text);
         for (size_t i = 0; i < 60; i++)
-                calls[i] = kube_request(k, "GET", v[0], NULL, NULL, 0, i < 30 ? never : ignore_reply, NULL);
+                calls[i] = kube_request(
+                        k, "GET", v[0], NULL, NULL, 0, i < 30 ? never : ignore_reply, NULL);
         for (size_t i = 60; i < 62; i++)
                 calls[i] = kube_watch(k, v[0], NULL, ignore_change, NULL);
         for (size_t i = 62; i < 64; i++)
@@ -188,18 +194,30 @@ static void verb_cancel(char **v)
 }
 
 /* cordon NODE on|off */
+static void on_cordoned(const struct kube_reply *reply, void *arg)
+{
+        on_applied(reply->error, arg);
+}
+
 static void verb_cordon(char **v)
 {
         left = 1;
-        kube_cordon(k, v[0], streq(v[1], "on"), on_applied, NULL);
+        kube_cordon(k, v[0], streq(v[1], "on"), on_cordoned, NULL);
         run();
 }
 
-static void on_drain_progress(size_t n, const char *held, void *arg) { print(json_pack("{s:i, s:s}", "left", (int)n, "held", held)); }
+static void on_drain_progress(size_t n, const char *held, void *arg)
+{
+        print(json_pack("{s:i, s:s}", "left", (int)n, "held", held));
+}
 
-static void on_drain_orphan(const char *pod, void *arg) { print(json_pack("{s:s}", "orphan", pod)); }
+static void on_drain_orphan(const char *pod, void *arg)
+{
+        print(json_pack("{s:s}", "orphan", pod));
+}
 
-/* drain NODE SECONDS [free]: ends with {"error":..}; with free it is let go in the middle, and ends without a word */
+/* drain NODE SECONDS [free]: ends with {"error":..}; with free it is let go in the middle, and ends
+ * without a word */
 static void verb_drain(char **v)
 {
         struct drain_events e = { on_drain_progress, on_drain_orphan, on_applied, NULL };
@@ -234,8 +252,10 @@ static void verb_state(char **v)
         struct str text CLEANUP(str_release) = { 0 };
         read_into(v[0], &text);
         json_auto_t *o = json_loadb(str_text(&text), text.len, 0, NULL);
-        print(json_pack("{s:b, s:s?, s:b, s:b, s:b, s:b, s:s?, s:s?}", "node", node_ready(o), "ip", node_internal_ip(o), "pod", pod_ready(o), "deployment",
-                deployment_available(o), "daemonset", daemonset_ready(o), "crd", crd_established(o), "why", condition_why(o, "Ready"), "failing",
+        print(json_pack("{s:b, s:s?, s:b, s:b, s:b, s:b, s:s?, s:s?}", "node", node_ready(o), "ip",
+                node_internal_ip(o), "pod", pod_ready(o), "deployment", deployment_available(o),
+                "daemonset", daemonset_ready(o), "crd", crd_established(o), "why",
+                condition_why(o, "Ready"), "failing",
                 json_string_value(json_object_get(pod_failing(o), "name"))));
 }
 
@@ -284,10 +304,13 @@ int main(int argc, char **argv)
                 else if (streq(argv[i], "--socket") && n) /* of the server before it */
                         sockets[n - 1] = argv[i + 1];
                 else
-                        read_into(argv[i + 1], &pem[streq(argv[i], "--ca") ? 0 : streq(argv[i], "--cert") ? 1 : 2]);
+                        read_into(argv[i + 1], &pem[streq(argv[i], "--ca")        ? 0
+                                                       : streq(argv[i], "--cert") ? 1
+                                                                                  : 2]);
         }
         int status = 2;
-        struct kube_target target = { servers, pem[0].data, pem[1].data, pem[2].data, sockets[0] ? sockets : NULL };
+        struct kube_target target = { servers, pem[0].data, pem[1].data, pem[2].data,
+                sockets[0] ? sockets : NULL };
         for (size_t v = 0; i < argc && v < ARRAY_SIZE(verbs); v++)
                 if (streq(verbs[v].name, argv[i]) && argc - i - 1 >= verbs[v].arguments)
                         status = open_and_run(&target, &verbs[v], argv + i + 1);

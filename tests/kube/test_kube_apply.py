@@ -128,7 +128,7 @@ def test_table_of_kinds_is_the_servers(control):
     """Every row of the table against discovery: plural and scope."""
     import re
     from conftest import ROOT
-    rows = re.findall(r'\{ "([^"]*)", "(\w+)", "(\w+)", (NS|ALL) \}', (ROOT / "src/kube/kinds.c").read_text())
+    rows = re.findall(r'\{ "([^"]*)", "(\w+)",\s+"(\w+)",\s+(NS|ALL) \}', (ROOT / "src/kube/kinds.c").read_text())
     groups = {g["name"]: [v["groupVersion"] for v in g["versions"]] for g in body(control, "/apis")["groups"]} | {"": ["v1"]}
     assert len(rows) > 50
     served = {}

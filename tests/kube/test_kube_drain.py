@@ -99,7 +99,7 @@ def test_a_budget_holds_it_until_the_time_is_over(control, node):
     start = time.monotonic()
     said = control.tool("drain", node, 4)
     assert time.monotonic() - start >= 4
-    assert said[-1]["error"].startswith(f"the pod {node}/guarded may not be evicted: Cannot evict pod as it would violate the pod's disruption budget"), said[-1]
+    assert said[-1]["error"].startswith(f"the pod {node}/guarded cannot be evicted: Cannot evict pod as it would violate the pod's disruption budget"), said[-1]
     assert "never" in said[-1]["error"], "the sentence names the budget"
     assert said[-2]["left"] == 1 and "disruption budget" in said[-2]["held"]
     assert pods(control, node) == {"guarded": False}
@@ -121,7 +121,7 @@ def test_a_pod_that_does_not_end(control, node):
     """It was told, nobody is there to stop it; it is told once, not at every look."""
     pod(control, node, "slow", grace=600)
     said = control.tool("drain", node, 3)
-    assert said[-1] == {"error": f"the pod {node}/slow was told to end and has not"}
+    assert said[-1] == {"error": f"the pod {node}/slow was evicted but has not ended"}
     assert pods(control, node) == {"slow": True}
 
 

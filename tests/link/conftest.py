@@ -23,13 +23,19 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def tool():
-    return built("LINK_TOOL", "tests", "link", "link_tool")
+def programs(tmp_path_factory):
+    """Where tests find them that mount another directory over /root, which the checkout may be below."""
+    return tmp_path_factory.mktemp("programs")
 
 
 @pytest.fixture(scope="session")
-def agent():
-    return built("AGENT", "agent")
+def tool(programs):
+    return Path(shutil.copy2(built("LINK_TOOL", "tests", "link", "link_tool"), programs))
+
+
+@pytest.fixture(scope="session")
+def agent(programs):
+    return Path(shutil.copy2(built("AGENT", "agent"), programs))
 
 
 @pytest.fixture(scope="session")

@@ -170,7 +170,7 @@ def sha(data):
 class Site:
     def __init__(self, tool, agent, keys, path):
         self.tool, self.agent, self.keys, self.path = tool, agent, keys, path
-        self.open, self.specs = [], {}
+        self.open, self.specs, self.slots = [], {}, 0
         self.known_hosts = path / "known hosts 100%"  # any name a person could give it
         self.agent_name = "agent-" + sha(agent.read_bytes())
 
@@ -205,7 +205,7 @@ class Site:
 
     def start(self, *links, wrap=()):
         plan = self.path / "plan.json"
-        plan.write_text(json.dumps(dict(specs=self.specs, links=links)))
+        plan.write_text(json.dumps(dict(specs=self.specs, links=links, slots=self.slots)))
         env = {k: v for k, v in os.environ.items() if k != "SSH_AUTH_SOCK"}
         return subprocess.Popen([*wrap, self.tool, self.agent, plan], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 

@@ -1,8 +1,10 @@
 """Fifty links at once, in little memory."""
 import os
+import socket
+import threading
 import time
 
-from node import QUICK
+from node import QUICK, children, command
 
 PATIENT = ["IdentityAgent=none", QUICK, "ConnectTimeout=300"]  # a busy computer shakes hands slowly
 
@@ -74,11 +76,69 @@ def test_forty_through_one_bastion(site):
     assert log.count("Accepted publickey") == 40 and "drop connection" not in log and "MaxStartups" not in log
 
 
+def until_drops(log, port, stop):
+    """Others who knock and say nothing, until the bastion has dropped somebody."""
+    others = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
+    while not stop.wait(0.05) and "drop connection" not in log.read_text():
+        pass
+    for s in others:
+        s.close()
+
+
 def test_dropped_ones_come_back(site):
     """Others knock at the bastion too: what is dropped is tried again."""
-    near, far = site.sshd(max_startups="2:70:10", extra=["LogLevel VERBOSE"]), site.sshd()
+    near, far = site.sshd(max_startups="10:60:100", extra=["LogLevel VERBOSE"]), site.sshd()
     site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
     targets = [site.target(far.port, name=f"n{i}", root=f"roots/{i}", spec="s", bastion="near", options=PATIENT) for i in range(16)]
-    r = site.run(*targets, wrap=jump(site, near, "near")).ok()
+    stop = threading.Event()
+    others = threading.Thread(target=until_drops, args=[near.log, near.port, stop])
+    others.start()
+    try:
+        r = site.run(*targets, wrap=jump(site, near, "near")).ok()
+    finally:
+        stop.set()
+        others.join()
     assert len(r.of("applied")) == 16
     assert "drop connection" in near.log.read_text(), "the test has dropped nothing"
+
+
+def count_ssh(pid, over, most):
+    """How many ssh of the tool's there were at once."""
+    while not over.wait(0.01):
+        most[0] = max(most[0], sum(command(p).startswith("ssh ") for p in children(pid)))
+
+
+def test_more_nodes_than_slots(site):
+    """They take turns: never more than so many ssh at once, each node gets one connection."""
+    d = site.sshd(extra=["LogLevel VERBOSE"])
+    site.slots = 3
+    site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
+    targets = [site.target(d.port, name=f"n{i}", root=f"roots/{i}", spec="s") for i in range(20)]
+    proc = site.start(*targets)
+    over, most = threading.Event(), [0]
+    counting = threading.Thread(target=count_ssh, args=[proc.pid, over, most])
+    counting.start()
+    try:
+        r = site.finish(proc).ok()
+    finally:
+        over.set()
+        counting.join()
+    assert len(r.of("applied")) == 20 and 1 <= most[0] <= 3, most
+    assert d.log.read_text().count("Accepted publickey") == 20
+
+
+def test_what_is_urgent_gets_the_next_slot(site):
+    d = site.sshd()
+    site.slots = 1
+    targets = [site.target(d.port, name=f"n{i}", root=f"roots/{i}", end="hello") for i in range(3)]
+    r = site.run(*targets, site.target(d.port, name="first", root="roots/first", end="hello", urgent=True)).ok()
+    assert [x["link"] for x in r.of("hello")] == ["n0", "first", "n1", "n2"]
+
+
+def test_one_that_waits_for_a_slot_can_be_closed(site):
+    d = site.sshd(extra=["LogLevel VERBOSE"])
+    site.slots = 1
+    targets = [site.target(d.port, name="n0", root="roots/0", runs=[dict(argv=["sleep", "1"], max=10)]), site.target(d.port, name="n1", root="roots/1", end="early")]
+    r = site.run(*targets).ok()
+    assert [x["link"] for x in r.of("hello")] == ["n0"] and len(r.of("closed")) == 2
+    assert d.log.read_text().count("Accepted publickey") == 1

@@ -1,5 +1,7 @@
 """A link in bad weather: each trouble has its sentence, and the next run goes on."""
+import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -54,9 +56,9 @@ def test_a_changed_host_key_stops(site, options):
 def test_not_let_in(site):
     d = site.sshd()
     r = site.run(site.target(d.port, key=str(site.keys.stranger)))
-    assert f"127.0.0.1 does not let root in with the key {site.keys.stranger}" in r.error and "authorized_keys" in r.error
+    assert f"127.0.0.1 refuses the login of root with the key {site.keys.stranger}" in r.error and "authorized_keys" in r.error
     r = site.run(site.target(d.port, key=str(site.keys.locked)))
-    assert f"{site.keys.locked}, but it is locked with a passphrase" in r.error and f"ssh-add {site.keys.locked}" in r.error
+    assert f"{site.keys.locked} of root, but it is encrypted with a passphrase" in r.error and f"ssh-add {site.keys.locked}" in r.error
     r = site.run(site.target(d.port, key="/no/such/key"))
     assert "there is no key /no/such/key" in r.error
     loose = site.path / "loose"
@@ -110,6 +112,25 @@ def test_no_ssh(site, monkeypatch):
 
 
 # --- root ---------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lines", [
+    ["kex_exchange_identification: Connection closed by remote host", "Connection closed by 127.0.0.1 port 22"],
+    ["kex_exchange_identification: write: Broken pipe", "banner exchange: Connection to 127.0.0.1 port 22: Broken pipe"],
+    ["kex_exchange_identification: Connection closed by remote host", "Connection closed by 127.0.0.1 port 22",
+     "kex_exchange_identification: write: Broken pipe", "banner exchange: Connection to UNKNOWN port 65535: Broken pipe"],
+], ids=["read", "write", "behind a jump host"])
+def test_sshd_drops_it_once(site, monkeypatch, lines):
+    """It hangs up before ssh has said its own, or after: either way it is tried again."""
+    d, once, bin_ = site.sshd(), site.path / "dropped", site.path / "bin"
+    bin_.mkdir()
+    said = "".join(f"echo '{line}' >&2; " for line in lines)
+    (bin_ / "ssh").write_text(f"#!/bin/sh\n[ -e {once} ] || {{ : > {once}; {said}exit 255; }}\nexec {shutil.which('ssh')} \"$@\"\n")
+    (bin_ / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+    site.spec("s", [dict(kind="file", path="/etc/f", content="f")])
+    r = site.run(site.target(d.port, spec="s")).ok()
+    assert once.exists() and len(r.of("applied")) == 1
+
 
 SUDO = """#!/bin/sh
 # sudo as the node has it: asks, refuses, or lets through.
@@ -165,7 +186,7 @@ def test_sudo_with_a_password(site):
     for _ in range(2):
         site.run(site.target(d.port, spec="f", sudo_password="open sesame")).ok()
     r = site.run(site.target(d.port, sudo_password="wrong"))
-    assert "sudo on 127.0.0.1 did not take the password of root" in r.error and r.seconds < 10
+    assert "sudo on 127.0.0.1 rejected the password of root" in r.error and r.seconds < 10
     assert "open sesame" not in d.log.read_text()
 
 
@@ -196,7 +217,7 @@ def tiny(site):
     state = site.root() / "var/lib/slipway"
     state.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", state], capture_output=True).returncode:
-        pytest.skip("no mounts here")
+        pytest.skip("this computer lets nobody mount")
     yield state
     subprocess.run(["umount", "-l", state], check=True)
 
@@ -210,7 +231,7 @@ def test_no_room_for_the_agent(site, tiny):
     site.run(site.target(d.port)).ok()
     big(site, 8 << 20)
     r = site.run(site.target(d.port, spec="big"))
-    assert "the agent stopped: cannot receive the blob" in r.error and "No space left" in r.error and "make room" in r.error
+    assert "the agent stopped: cannot receive the blob" in r.error and "No space left" in r.error and "free space" in r.error
 
 
 def test_a_read_only_node(site, tiny):
@@ -241,17 +262,46 @@ def test_noise_without_end_and_nonsense(site):
     assert r.one("hello") and r.one("end")["kilobytes"] < 32 << 10 or "san" in str(site.tool)
     d = site.sshd(extra=["ForceCommand echo slipway:have; head -c 3000000 /dev/urandom; cat"])
     r = site.run(site.target(d.port))
-    assert "does not keep to the protocol" in r.error
+    assert "violates the protocol" in r.error
 
 
-def test_another_architecture(site):
-    bin_ = site.path / "bin"
+def machine(site, name):
+    """An sshd on a machine of that kind, by its own word."""
+    bin_ = site.path / f"bin-{name}"
     bin_.mkdir()
-    (bin_ / "uname").write_text("#!/bin/sh\necho riscv64\n")
+    (bin_ / "uname").write_text(f"#!/bin/sh\necho {name}\n")
     (bin_ / "uname").chmod(0o755)
-    d = site.sshd(extra=[f"SetEnv PATH={bin_}:/usr/bin:/bin"])
+    return site.sshd(extra=[f"SetEnv PATH={bin_}:/usr/bin:/bin"])
+
+
+def test_another_architecture(site, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_AGENTS", str(site.path))
+    r = site.run(site.target(machine(site, "riscv64").port))
+    assert "its architecture is riscv64" in r.error and "use machines of x86_64 or aarch64" in str(r.closed) and r.closed["exit"] == 4
+    r = site.run(site.target(machine(site, OTHER).port))
+    assert f"its architecture is {OTHER}" in r.error and f"put agent-{OTHER} beside the program" in str(r.closed) and r.closed["exit"] == 4
+
+
+ELF = {"x86_64": 62, "aarch64": 183}
+OTHER = next(m for m in ELF if m != os.uname().machine)
+
+
+def test_the_agent_of_the_other_architecture(site, monkeypatch):
+    """It is the one that is sent and kept there. That it does not start is this computer's fault."""
+    agents, d = site.path / "agents", machine(site, OTHER)
+    agents.mkdir()
+    monkeypatch.setenv("SLIPWAY_AGENTS", str(agents))
+    (agents / f"agent-{OTHER}").write_bytes(site.agent.read_bytes())
+    assert "its architecture is" in site.run(site.target(d.port)).error, "a program of another kind is not taken for it"
+    data = bytearray(site.agent.read_bytes())
+    data[18:20] = ELF[OTHER].to_bytes(2, "little")
+    (agents / f"agent-{OTHER}").write_bytes(data)
     r = site.run(site.target(d.port))
-    assert "it is of architecture riscv64" in r.error and r.closed["exit"] == 4
+    assert "the agent did not start on" in r.error and "Exec format error" in r.error
+    there = list((Path(site.target(d.port)["root"]) / "var/lib/slipway").glob("agent-*"))
+    assert [p.name for p in there] == [f"agent-{hashlib.sha256(data).hexdigest()}"] and there[0].read_bytes() == data
+    plain = site.sshd()
+    assert site.run(site.target(plain.port, root="own")).ok().one("hello"), "who is of our own kind gets our own"
 
 
 # --- cut ----------------------------------------------------------------------------------------------------------------
@@ -275,7 +325,7 @@ def heals(site, d, data):
 def test_ssh_is_killed_and_the_next_run_goes_on(site):
     d, data = site.sshd(), big(site)
     r = cut(site, d, lambda p: [os.kill(c, signal.SIGKILL) for c in node.children(p.pid)])
-    assert "ssh to 127.0.0.1 was ended by a signal while files were being sent (20 of 48 MB)" in r.error and "run again" in r.error
+    assert "ssh to 127.0.0.1 was killed by a signal while files were being sent (20 of 48 MB)" in r.error and "run again" in r.error
     r = heals(site, d, data)
     assert r.of("progress")[0]["total"] < len(data) - (8 << 20), "what arrived is not sent again"
 

@@ -8,10 +8,12 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export SLIPWAY_SET=${SLIPWAY_SET:-by-hand}
 SLIPWAY=$(realpath "${SLIPWAY:-$here/../../build/slipway}")
-CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 LOGS=${SLIPWAY_LOGS:-/var/tmp/slipway-by-hand-logs}
 WAIT=${SLIPWAY_WAIT:-900} # seconds, each
-KUBERNETES=1.36.3
+catalogue=$("$SLIPWAY" programs)
+KUBERNETES=$(jq -er .kubernetes.newest <<<"$catalogue")
+# programs_of NAME: the directory of the newest version in the cache
+programs_of() { jq -er --arg name "$1" '[.programs[] | select(.name == $name)][0].dir' <<<"$catalogue"; }
 NODES=(cp1 w1)
 declare -A ADDRESS=([cp1]=10.199.7.11 [w1]=10.199.7.21)
 DNS=10.96.0.10
@@ -23,7 +25,7 @@ machine() { "$here/machine.sh" "$@"; }
 on() { machine exec "$@"; }
 # From outside the machines, so that it works while one of them is down.
 kubectl() {
-  HOME=$work machine net "$CACHE/artifacts/kubernetes-$KUBERNETES/kubectl" --kubeconfig "$work/nodes/cp1/root/etc/kubernetes/super-admin.conf" \
+  HOME=$work machine net "$(programs_of kubernetes)/kubectl" --kubeconfig "$work/nodes/cp1/root/etc/kubernetes/super-admin.conf" \
     --server "https://${ADDRESS[cp1]}:6443" --request-timeout=20s "$@"
 }
 since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'; }
@@ -120,9 +122,9 @@ spec() { jq -r --arg kind "$2" "def flag(f): (.flags // []) | index(f) != null; 
 artifact() {
   local name=$1 version=$2 f
   case $name in
-  cni-plugins) f=$CACHE/artifacts/cni-$version ;;
+  cni-plugins) f=$(programs_of cni) ;;
   runc) f=$("$here/base.sh")/usr/sbin/runc ;;
-  *) for f in "$CACHE"/artifacts/*-"$version"/"$name"; do break; done ;;
+  *) for f in "$(dirname "$(programs_of cni)")"/*-"$version"/"$name"; do break; done ;;
   esac
   [ -e "$f" ] && echo "$f"
 }
@@ -173,8 +175,8 @@ images() {
     program=${name##*/} program=${program%%:*}
     case $program in
     pause) program=$work/pause=/pause ;;
-    coredns) program=$(echo "$CACHE"/artifacts/coredns-*/coredns)=/coredns ;;
-    *) program=$CACHE/artifacts/kubernetes-$KUBERNETES/$program=/usr/local/bin/$program ;;
+    coredns) program=$(programs_of coredns)/coredns=/coredns ;;
+    *) program=$(programs_of kubernetes)/$program=/usr/local/bin/$program ;;
     esac
     [ -e "${program%%=*}" ] || { say "nothing to make image $name of: left out"; continue; }
     [ -e "$(image_file "$name")" ] || "$here/image.sh" "$name" "$(image_file "$name")" "$program"

@@ -1,4 +1,4 @@
-"""A cluster on machines of this computer, as the tests of tests/machines see it: slipway in a directory, power, cables, shells, kubectl."""
+"""A cluster on machines of this computer, as tests see it: slipway in a directory, power, cables, shells, kubectl. See tests/README.md."""
 import json
 import os
 import shutil
@@ -6,12 +6,15 @@ import subprocess
 import time
 from pathlib import Path
 
+from upstream import NEWEST, PREVIOUS, programs  # noqa: F401 (tests take them from here)
+
 ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "machines"
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 TOOL = Path(os.environ.get("PROVIDER_TOOL") or SLIPWAY.parent / "tests" / "provider" / "provider_tool").resolve()
 CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp")
-KUBECTL = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubectl"
+KUBECTL = programs("kubernetes") / "kubectl"
 KEEP = bool(os.environ.get("KEEP"))
 PATIENCE = 900  # seconds: the computer may be slow and busy
 ASK_EVERY = 2  # seconds: whoever asks all machines all the time takes the processors from those that are waited for
@@ -43,13 +46,27 @@ SHARED_DISK = """\
 """
 
 
+# The same for a kubelet that kubeadm started, in its own file and as its flags.
+EVICTION = {"evictionHard": {"imagefs.available": "1Gi", "memory.available": "100Mi", "nodefs.available": "1Gi"}, "imageGCHighThresholdPercent": 100}
+EVICTION_FLAGS = "--eviction-hard=" + ",".join(f"{k}<{v}" for k, v in EVICTION["evictionHard"].items()) + " --image-gc-high-threshold=100"
+
+
+class Refused(AssertionError):
+    """A command on a cluster that did not end well. Inside until() that is one more "not yet"."""
+
+
 def until(what, question, seconds=PATIENCE, every=0.5):
     """Asks until the answer is true, and gives it back."""
     end = time.monotonic() + seconds
-    while not (found := question()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+    while True:
+        try:
+            found = why = question()
+        except Refused as e:
+            found, why = None, e
+        if found:
+            return found
+        assert time.monotonic() < end, f"not within {seconds} s: {what} (last: {why})"
         time.sleep(every)
-    return found
 
 
 def cluster_yaml(name, spec):
@@ -60,6 +77,8 @@ class Machines:
     """A directory with a cluster.yaml. Used as `with`: what was there from a killed run goes first, and all of it at the end.
 
     With KEEP in the environment the cluster stays, and the next run takes it as it is: for a look around, and while writing tests."""
+
+    kubernetes = NEWEST  # of kubectl
 
     def __init__(self, name, spec, directory=None):
         self.name = name
@@ -80,6 +99,8 @@ class Machines:
             self.down()
 
     def down(self):
+        if not (self.dir / "cluster.yaml").exists():  # a run that was killed before it wrote it
+            (self.dir / "cluster.yaml").write_text(self.text)
         r = subprocess.run([SLIPWAY, "down"], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         assert r.returncode == 0, r.stderr
         shutil.rmtree(self.dir)
@@ -130,7 +151,8 @@ class Machines:
 
     def on(self, node, command, check=True, **more):
         r = subprocess.run(self.ssh_argv(node, command), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, **more)
-        assert not check or r.returncode == 0, f"{node}: {command}: status {r.returncode}\n{r.stdout}{r.stderr}"
+        if check and r.returncode:
+            raise Refused(f"{node}: {command}: status {r.returncode}\n{r.stdout}{r.stderr}")
         return r.stdout.strip() if check else r
 
     # ---- Kubernetes ----
@@ -140,13 +162,52 @@ class Machines:
         path.write_text(self.slipway("kubeconfig").stdout)
         return path
 
-    def kubectl(self, *args, check=True):
+    def kubectl(self, *args, check=True, text=None, good=(0,)):
+        """check: what it printed, after a status among the good ones; else the whole result. text: its input."""
         path = self.at / "kubeconfig"
-        r = subprocess.run([KUBECTL, "--kubeconfig", path if path.exists() else self.kubeconfig(), *args], capture_output=True, text=True, timeout=PATIENCE)
-        assert not check or r.returncode == 0, r.stderr
+        program = programs("kubernetes", self.kubernetes) / "kubectl"
+        given = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
+        r = subprocess.run([program, "--kubeconfig", path if path.exists() else self.kubeconfig(), *args], capture_output=True, text=True, timeout=PATIENCE, **given)
+        if check and r.returncode not in good:
+            raise Refused(f"kubectl {' '.join(args)}: {r.stderr}")
         return r.stdout if check else r
 
     def ready(self):
         """Ready as the API has it: {node: True or False}"""
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         return {n["metadata"]["name"]: any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"]) for n in nodes}
+
+
+class Cluster(Machines):
+    """Machines for tests that write the whole file themselves, judge each command's status themselves, and name machines by their addresses."""
+
+    def __init__(self, name, kubernetes, text):
+        super().__init__(name, "")
+        self.kubernetes, self.text = kubernetes, text
+
+    def begin(self):
+        self.__enter__()
+
+    def end(self):
+        self.__exit__()
+
+    def write(self, text):
+        (self.dir / "cluster.yaml").write_text(text)
+
+    def slipway(self, *args, ok=None):
+        return super().slipway(*args, ok=ok)
+
+    def up(self):
+        r = self.slipway("up", ok=0)
+        self.kubeconfig()
+        return r
+
+    def on(self, address, command, stdin=None):
+        """Bytes in, bytes out."""
+        return subprocess.run(self.ssh_argv(address, command), stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+
+    def address(self, address):
+        return address
+
+    def ready(self, node):
+        return super().ready().get(node, False)

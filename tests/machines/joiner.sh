@@ -2,13 +2,17 @@
 # A machine that is no node of slipway's, with what kubeadm wants to find installed by hand, as a person would install packages.
 #   joiner.sh images DIR                   packs the images that such a machine pulls, under their upstream names: one .tar each
 #   joiner.sh install NAME IMAGE.tar…      containerd, kubelet, kubeadm and CNI plugins onto a machine of machine.sh, and the images into its runtime
-# $KUBERNETES is the version (default 1.36.3). The programs come from the cache; iptables and cp in the images from the machines' base root.
+# $KUBERNETES is the version (default: the catalogue's newest). The programs come from the cache, where `slipway programs` ($SLIPWAY, default: build/slipway) puts them; iptables and cp in the images from the machines' base root.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
-KUBERNETES=${KUBERNETES:-1.36.3}
-A=$CACHE/artifacts
+SLIPWAY=$(realpath "${SLIPWAY:-$here/../../build/slipway}")
+catalogue=$("$SLIPWAY" programs)
+ask() { jq -er "$@" <<<"$catalogue"; }
+KUBERNETES=${KUBERNETES:-$(ask .kubernetes.newest)}
+# programs_of NAME [VERSION]: their directory
+programs_of() { ask --arg name "$1" --arg of "${2:-}" '[.programs[] | select(.name == $name and ($of == "" or .version == $of))][0].dir'; }
+image_of() { ask --arg name "$1" '.images[$name]'; }
 
 machine() { "$here/machine.sh" "$@"; }
 
@@ -32,13 +36,13 @@ images() {
   base=$("$here/base.sh")
   mkdir -p "$out"
   mapfile -t files < <(iptables "$base")
-  "$here/image.sh" "registry.k8s.io/kube-proxy:v$KUBERNETES" "$out/kube-proxy.tar" "$A/kubernetes-$KUBERNETES/kube-proxy=/usr/local/bin/kube-proxy" "${files[@]}"
+  "$here/image.sh" "registry.k8s.io/kube-proxy:v$KUBERNETES" "$out/kube-proxy.tar" "$(programs_of kubernetes "$KUBERNETES")/kube-proxy=/usr/local/bin/kube-proxy" "${files[@]}"
   mapfile -t -O "${#files[@]}" files < <(programs "$base" /bin/cp)
-  "$here/image.sh" ghcr.io/flannel-io/flannel:v0.26.7 "$out/flannel.tar" "$A/flannel-0.26.7/flanneld=/opt/bin/flanneld" "${files[@]}"
+  "$here/image.sh" "$(image_of flannel)" "$out/flannel.tar" "$(programs_of flannel)/flanneld=/opt/bin/flanneld" "${files[@]}"
   mapfile -t files < <(programs "$base" /bin/cp)
-  "$here/image.sh" ghcr.io/flannel-io/flannel-cni-plugin:v1.6.2-flannel1 "$out/flannel-cni-plugin.tar" "$A/flannel-cni-0.9.1/flannel=/flannel" "${files[@]}"
+  "$here/image.sh" "$(image_of flannel-cni-plugin)" "$out/flannel-cni-plugin.tar" "$(programs_of flannel-cni)/flannel=/flannel" "${files[@]}"
   musl-gcc -static -Os -s -o "$out/pause" "$here/pause.c"
-  "$here/image.sh" registry.k8s.io/pause:3.10.2 "$out/pause.tar" "$out/pause=/pause"
+  "$here/image.sh" "$(image_of pause)" "$out/pause.tar" "$out/pause=/pause"
   rm "$out/pause"
 }
 
@@ -46,14 +50,14 @@ images() {
 # The unit and its drop-in are those of upstream's packages.
 files() {
   local root=$1
-  install -m 755 "$A/containerd-2.4.2"/* "$root/usr/local/bin/"
-  install -m 755 "$A/kubernetes-$KUBERNETES"/{kubelet,kubeadm} "$root/usr/bin/"
+  install -m 755 "$(programs_of containerd)"/* "$root/usr/local/bin/"
+  install -m 755 "$(programs_of kubernetes "$KUBERNETES")"/{kubelet,kubeadm} "$root/usr/bin/"
   mkdir -p "$root/opt/cni/bin" "$root/etc/containerd" "$root/usr/lib/systemd/system/kubelet.service.d" "$root/etc/kubernetes/manifests"
-  install -m 755 "$A/cni-1.9.1"/* "$root/opt/cni/bin/"
-  cat >"$root/etc/containerd/config.toml" <<'TOML'
+  install -m 755 "$(programs_of cni)"/* "$root/opt/cni/bin/"
+  cat >"$root/etc/containerd/config.toml" <<TOML
 version = 3
 [plugins."io.containerd.cri.v1.images".pinned_images]
-  sandbox = "registry.k8s.io/pause:3.10.2"
+  sandbox = "$(image_of pause)"
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]

@@ -1,5 +1,5 @@
-/* Holds a pod's namespaces: waits for a signal to end, and reaps what the pod's own processes leave behind. With -v it ends at once, as upstream's does: kubeadm's upgrade
- * runs a Job of it. */
+/* Holds a pod's namespaces: waits for a signal to end, and reaps what the pod's own processes leave
+ * behind. With -v it ends at once, as upstream's does: kubeadm's upgrade runs a Job of it. */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* The program in the test pods, static and alone in its image:
  *   probe serve PORT        answers every HTTP request with the pod's name
- *   probe get HOST PORT     prints the body of http://HOST:PORT/, the name looked up as the pod's resolv.conf says
- *   probe name              prints the pod's name */
+ *   probe get HOST PORT     prints the body of http://HOST:PORT/, the name looked up as the pod's
+ * resolv.conf says probe name              prints the pod's name */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -21,11 +21,12 @@ static const char *own_name(void)
 
 static int serve(const char *port)
 {
-        struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons((unsigned short)strtoul(port, NULL, 10)) };
+        struct sockaddr_in6 any = { .sin6_family = AF_INET6,
+                .sin6_port = htons((unsigned short)strtoul(port, NULL, 10)) };
         int one = 1, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
-                listen(fd, 64) < 0) {
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+                bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 64) < 0) {
                 perror("serve");
                 return 1;
         }
@@ -38,7 +39,8 @@ static int serve(const char *port)
                 if (c < 0)
                         continue;
                 if (read(c, request, sizeof(request)) > 0)
-                        dprintf(c, "HTTP/1.0 200 OK\r\nContent-Length: %zu\r\n\r\n%s\n", strlen(own_name()) + 1, own_name());
+                        dprintf(c, "HTTP/1.0 200 OK\r\nContent-Length: %zu\r\n\r\n%s\n",
+                                strlen(own_name()) + 1, own_name());
                 close(c);
         }
 }
@@ -66,7 +68,8 @@ static int get(const char *host, const char *port)
                         continue;
                 }
                 dprintf(fd, "GET / HTTP/1.0\r\nHost: %s\r\n\r\n", host);
-                while (n < sizeof(reply) - 1 && (r = read(fd, reply + n, sizeof(reply) - 1 - n)) > 0)
+                while (n < sizeof(reply) - 1 &&
+                        (r = read(fd, reply + n, sizeof(reply) - 1 - n)) > 0)
                         n += (size_t)r;
                 reply[n] = '\0';
                 body = strstr(reply, "\r\n\r\n");

@@ -8,21 +8,23 @@ import time
 from pathlib import Path
 
 import pytest
+from harness import EVICTION
+from upstream import IMAGES, NEWEST, PREVIOUS, programs
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
-VERSION, NEW = "1.35.4", "1.36.3"
-PROGRAMS = CACHE / "artifacts" / f"kubernetes-{VERSION}"
+VERSION, NEW = PREVIOUS, NEWEST
+PROGRAMS = programs("kubernetes", VERSION)
 # The same programs under older names, so that the upgrade has something to change them to.
 ETCD, DNS = "registry.k8s.io/etcd:3.6.15-0", "registry.k8s.io/coredns/coredns:v1.14.5"
-NEW_IMAGES = {"etcd": "registry.k8s.io/etcd:3.6.16-0", "kube-proxy": f"registry.k8s.io/kube-proxy:v{NEW}", "coredns": "registry.k8s.io/coredns/coredns:v1.14.6"}
+NEW_IMAGES = {name: IMAGES[name] for name in ("etcd", "kube-proxy", "coredns")}
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-adopt"
 HERE = ROOT / "tests" / "machines"
 ENV = dict(os.environ, SLIPWAY_SET="adopt", SLIPWAY_MACHINE_KEY=str(WORK / "key.pub"), KUBERNETES=VERSION)
 HOSTS = {"k1": "10.128.0.31", "k2": "10.128.0.32"}
 PODS = {"k1": "10.244.0", "k2": "10.244.1"}
 SYSTEM = ("kube-apiserver-", "kube-controller-manager-", "kube-scheduler-", "etcd-")
+EVICT = "\n".join(f"{key}: {json.dumps(value)}" for key, value in EVICTION.items())
 CONFIG = f"""\
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
@@ -54,6 +56,7 @@ cgroupDriver: cgroupfs
 failCgroupV1: false
 oomScoreAdj: 0
 maxPods: 77
+{EVICT}
 ---
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
@@ -88,8 +91,7 @@ kind: PodDisruptionBudget
 metadata: {name: web}
 spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 """
-# six minutes, so in `make soak`
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-nspawn"), reason="machines on this computer need root")
 
 
 def machine(*args, **kw):
@@ -113,10 +115,9 @@ def kubectl(*args, check=True):
 
 def images(out):
     subprocess.run([HERE / "joiner.sh", "images", out], env=ENV, check=True, capture_output=True)
-    a = CACHE / "artifacts"
     packed = {f"registry.k8s.io/{p}:v{VERSION}": (PROGRAMS / p, f"/usr/local/bin/{p}") for p in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")}
-    packed[ETCD] = (a / "etcd-3.6.16" / "etcd", "/usr/local/bin/etcd")
-    packed[DNS] = (a / "coredns-1.14.6" / "coredns", "/coredns")
+    packed[ETCD] = (programs("etcd") / "etcd", "/usr/local/bin/etcd")
+    packed[DNS] = (programs("coredns") / "coredns", "/coredns")
     for name, (program, path) in packed.items():
         subprocess.run([HERE / "image.sh", name, out / f"{path.rsplit('/', 1)[1]}.tar", f"{program}={path}"], check=True)
     # The one image that hosts pull by themselves in an upgrade: there is no registry here.
@@ -147,6 +148,25 @@ def wait(what, fn):
     raise AssertionError(f"{what} never came")
 
 
+def refuse_evicted(items):
+    """A pod that a kubelet put out, or that has failed for good, will not come: whoever waits for it is told why."""
+    for p in items:
+        status, name = p["status"], f"{p['metadata']['namespace']}/{p['metadata']['name']}"
+        assert status.get("phase") != "Failed", f"{name} on {p['spec'].get('nodeName')}: {status.get('reason') or 'Failed'}: {status.get('message') or 'no reason is given'}"
+
+
+def all_pods():
+    return json.loads(kubectl("get", "pods", "-A", "-o", "json"))["items"]
+
+
+def rolled_out(*what):
+    """Waits in short steps, so that an eviction is seen when it happens and not after fifteen minutes."""
+    def look():
+        refuse_evicted(all_pods())
+        return "successfully rolled out" in kubectl(*what[:-1], "rollout", "status", what[-1], "--timeout=10s", check=False)
+    wait(f"{what[-1]} rolled out", look)
+
+
 def make():
     for name, address in HOSTS.items():
         machine("start", name, address)
@@ -169,8 +189,8 @@ def make():
     (root / "root/web.yaml").write_text(WEB)
     kubectl("apply", "-f", "/root/web.yaml")
     kubectl("create", "secret", "generic", "before", "--from-literal=word=kept")
-    kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=900s")
-    kubectl("rollout", "status", "deployment/web", "--timeout=900s")
+    rolled_out("-n", "kube-system", "deployment/coredns")
+    rolled_out("deployment/web")
 
 
 @pytest.fixture(scope="module")
@@ -194,11 +214,14 @@ def cluster():
 
 def pods():
     """Of each pod, when its containers started and how often: what must not change."""
-    out = {}
-    for p in json.loads(kubectl("get", "pods", "-A", "-o", "json"))["items"]:
+    out, items = {}, all_pods()
+    refuse_evicted(items)
+    for p in items:
         name = p["metadata"]["name"]
         if name.startswith(SYSTEM):
             continue  # the plan names them
+        containers = p["status"].get("containerStatuses", [])
+        assert containers and all("containerID" in c for c in containers), f"{name} has not started: {p['status']}"
         out[name] = (p["metadata"]["uid"], [(c["restartCount"], c["state"].get("running", {}).get("startedAt"), c["containerID"]) for c in p["status"]["containerStatuses"]])
     return out
 
@@ -217,7 +240,8 @@ def test_adopt_changes_nothing(cluster):
     assert on("k1", "sh", "-c", "find /etc /usr /opt -xdev -type f -exec sha256sum {} + | sort") == before
     text = (WORK / "cluster.yaml").read_text()
     for part in ("run: static-pod", f"image: {ETCD}", "proxyRun: daemonset", f"proxyImage: registry.k8s.io/kube-proxy:v{VERSION}", f"dnsImage: {DNS}", "managed: false", "manageDNS: false", "api.example.net", "profiling:",
-                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443", "provider: secretbox", "policyFile: audit-policy.yaml", "path: /srv/log/audit.log"):
+                 "maxPods: 77", "localBalancer: false", HOSTS["k1"] + ":6443", "provider: secretbox", "policyFile: audit-policy.yaml", "path: /srv/log/audit.log",
+                 "verifyKubelets: false"):
         assert part in text, text
     assert (WORK / "audit-policy.yaml").read_text() == POLICY and "MDEyMzQ1" not in text
     assert slipway("check").returncode == 0
@@ -237,10 +261,27 @@ def test_up_keeps_the_pods(cluster):
     assert "taken" in kubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "yaml")
 
 
+def serves(node):
+    return kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/healthz", check=False).strip() == "ok"
+
+
+def test_kubelets_are_reached_before_and_after(cluster):
+    """First without a look at their certificates, as kubeadm's API server has it; then, every node being brought over, with one."""
+    text = (WORK / "cluster.yaml").read_text()
+    assert all(serves(n) for n in HOSTS)
+    (WORK / "cluster.yaml").write_text(text.replace("verifyKubelets: false", "verifyKubelets: true"))
+    r = slipway("up")
+    assert r.returncode == 0, r.stderr
+    assert "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt" in on("k1", "cat", "/etc/kubernetes/manifests/kube-apiserver.yaml")
+    for node in HOSTS:
+        wait(f"the kubelet of {node} is reached", lambda n=node: serves(n))
+    assert pods() == cluster
+
+
 def test_up_again_is_nothing(cluster):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
-    assert r.stderr.count("apply: so already") == 2, r.stderr
+    assert r.stderr.count("apply: unchanged") == 2, r.stderr
     assert pods() == cluster
     r = slipway("status")
     assert r.returncode == 0, r.stdout + r.stderr
@@ -292,13 +333,13 @@ def test_upgrade(cluster):
         assert part in text, text
     assert watch.seen > 20 and watch.least >= 1, "the budget was kept all the time"
     for what in ("daemonset/kube-proxy", "deployment/coredns"):
-        kubectl("-n", "kube-system", "rollout", "status", what, "--timeout=900s")
-    kubectl("rollout", "status", "deployment/web", "--timeout=900s")
+        rolled_out("-n", "kube-system", what)
+    rolled_out("deployment/web")
 
 
 def test_afterwards_it_is_as_any_cluster(cluster):
     r = slipway("up")
-    assert r.returncode == 0 and r.stderr.count("apply: so already") == 2 and "plan: so already" in r.stderr, r.stderr
+    assert r.returncode == 0 and r.stderr.count("apply: unchanged") == 2 and "plan: unchanged" in r.stderr, r.stderr
     r = slipway("certs", "list", "-o", "json")
     assert r.returncode == 0, r.stderr
     text = r.stdout

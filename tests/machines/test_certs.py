@@ -12,11 +12,10 @@ import urllib.request
 import asking
 import pytest
 from clients import read_kubeconfig
-from harness import KUBECTL, Machines, until
+from harness import KUBECTL, NEWEST, Machines, until
 
 USERS = "[{name: alice, groups: [team]}, {name: bob, admin: true, lifetime: 30d}]"
-SPEC = """\
-  kubernetes: 1.36.3
+SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.131.0.0/24}}
   encryption: secretbox
   auth: {users: USERS}
@@ -70,6 +69,8 @@ def certificates(m, status=0):
 def well(m):
     m.kubeconfig()
     until("the nodes are Ready", lambda: all(m.ready().values()))
+    for node in m.ready():  # the API server knows each kubelet by its certificate
+        until(f"the kubelet of {node} is believed", lambda n=node: m.kubectl("get", "--raw", f"/api/v1/nodes/{n}/proxy/healthz", check=False).stdout == "ok")
     m.slipway("plan", "--exit-code")
 
 

@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import SLIPWAY, Machines, until
+from harness import NEWEST, SLIPWAY, Machines, until
 from objectstore import REGION, ObjectStore
 
 NETWORK = "10.127.0"
-SPEC = """\
-  kubernetes: 1.36.3
+SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {{local: {{network: {network}.0/24}}}}
   encryption: secretbox
   etcd: {{snapshots: {{every: 1h, keep: 2, copyTo: "s3://backups/etcd/?endpoint=http://{network}.1:{port}&region={region}", copyKeyFile: s3-key}}}}
@@ -190,7 +189,7 @@ def test_refusals(store, snapshot):
     """Each says why and what to do, and has changed nothing."""
     store.refused(2, "there is no snapshot 'nope.db'", "etcd", "restore", "nope.db")
     store.refused(2, "needs a snapshot", "etcd", "restore")
-    store.refused(2, "is no snapshot of etcd", "etcd", "restore", str(store.dir / "cluster.yaml"))
+    store.refused(2, "is not an etcd snapshot", "etcd", "restore", str(store.dir / "cluster.yaml"))
     store.refused(2, "there is nothing to recover", "etcd", "recover")
     store.refused(2, "what was written since is lost: it is at revision", "etcd", "restore", snapshot.name)
     status, said = answer(store, b"no\n", "etcd", "restore", snapshot.name)
@@ -313,7 +312,7 @@ def test_all_lost(store):
     newest = store.snapshot().name
     store.destroy(*CONTROL)
     store.refused(7, "no member of etcd is left", "etcd", "recover")
-    store.refused(7, "no etcd member has its data any more", "up")
+    store.refused(7, "no etcd member still has its data", "up")
     store.slipway("etcd", "restore", newest, "--yes")
     assert store.has("in-snapshot") and before <= store.objects()
     assert store.worker() == worker

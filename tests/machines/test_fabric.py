@@ -2,15 +2,11 @@
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from harness import HERE, NEWEST, PREVIOUS, Cluster, programs, until
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from clusters import CACHE, HERE, Cluster, until  # noqa: E402
-
-KUBERNETES = "1.35.4" if (CACHE / "artifacts" / "kubernetes-1.35.4" / "kubectl").exists() else "1.36.3"
+KUBERNETES = PREVIOUS if (programs("kubernetes", PREVIOUS) / "kubectl").exists() else NEWEST
 MACHINES = {"control-1": "10.124.0.10", "worker-1": "10.124.0.40"}
 CLUSTER = f"""\
 apiVersion: slipway.dev/v1alpha1
@@ -87,7 +83,7 @@ def test_custom(cluster):
 
 def test_a_second_run_changes_nothing(cluster):
     r = cluster.up()
-    assert r.stderr.count("apply: so already") == 2 and "verify: so already" in r.stderr, r.stderr
+    assert r.stderr.count("apply: unchanged") == 2 and "verify: unchanged" in r.stderr, r.stderr
     assert cluster.kubectl("-n", "own-fabric", "get", "daemonset", "own-fabric", "-o", "jsonpath={.metadata.generation}") == "1"
 
 

@@ -8,20 +8,19 @@ import time
 
 import pytest
 
-from harness import SHARED_DISK, Machines, cluster_yaml, until
+from harness import NEWEST, SHARED_DISK, Machines, cluster_yaml, until
 
 NETWORK = "10.123.0"
 CONTROL, WORKER = f"{NETWORK}.10", f"{NETWORK}.40"
 USER = "boatman"
 MACHINES = f"""\
-  kubernetes: 1.36.3
+  kubernetes: {NEWEST}
   provider: {{local: {{network: {NETWORK}.0/24}}}}
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 1}}
     - {{name: worker, count: 1}}
 """
-SPEC = """\
-  kubernetes: 1.36.3
+SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {ssh: {user: %s, key: %s, options: ["UserKnownHostsFile=%s"]}}
   pools:
     - {name: control, roles: [control-plane, etcd], hosts: [{name: control-1, address: %s}]}
@@ -98,7 +97,7 @@ def test_cut_in_the_middle_of_a_transfer(hosts):
     until("a part of the files is there", lambda: hosts.stored("worker-1") > 30 << 20 or up.proc.poll() is not None, every=0.05)
     hosts.sudo("worker-1", False)
     hosts.on("worker-1", f"pkill -o -f 'sshd: {USER}@notty'")
-    up.ends(5, rf"worker-1: apply: the connection to {WORKER} was cut while files were being sent \(\d+ of \d+ MB\): ", "hint: run again: it goes on from where it was")
+    up.ends(5, rf"worker-1: apply: the connection to {WORKER} was cut while files were being sent \(\d+ of \d+ MB\): ", "hint: run again: it continues where it stopped")
 
 
 def test_sudo_is_gone(hosts):
@@ -110,7 +109,7 @@ def test_the_disk_is_full(hosts):
     before = hosts.stored("worker-1")
     hosts.on("worker-1", "mount -t tmpfs -o size=48m small /var/lib/slipway")
     try:
-        hosts.trouble(6, r"worker-1: apply: .*No space left on device", "hint: make room on the file system of /var/lib/slipway")
+        hosts.trouble(6, r"worker-1: apply: .*No space left on device", "hint: free space on the file system of /var/lib/slipway")
     finally:
         hosts.on("worker-1", "umount /var/lib/slipway")
     assert hosts.stored("worker-1") >= before > 30 << 20, "what was sent before is still there"
@@ -122,11 +121,11 @@ def test_a_node_reboots_during_up(hosts):
     until("the worker is being changed", lambda: hosts.on("worker-1", "test -e /etc/kubernetes/kubelet.conf", check=False).returncode == 0 or up.proc.poll() is not None, every=0.1)
     hosts.power("kill", "worker-1")
     hosts.power("start", "worker-1")
-    up.ends(5, rf"worker-1: apply: the connection to {WORKER} was cut while (files were being sent|the node was being changed)", "hint: run again: it goes on")
+    up.ends(5, rf"worker-1: apply: the connection to {WORKER} was cut while (files were being sent|the node was being changed)", "hint: run again: it continues")
 
 
 def test_the_next_run_heals(hosts):
     text = hosts.trouble(0, "verify: done in")
-    assert "control-1: apply: so already" in text, "only the worker had something to mend"
+    assert "control-1: apply: unchanged" in text, "only the worker had something to mend"
     assert "hosts is up: 2 nodes" in Running(hosts).proc.communicate()[0]
     assert hosts.ready() == {"control-1": True, "worker-1": True} and hosts.status()[0] == 0

@@ -9,12 +9,12 @@ import time
 import pytest
 
 from clients import NAMESPACE, Api, Reader, Writer
-from harness import ASK_EVERY, Machines, until
+from harness import ASK_EVERY, NEWEST, Machines, until
 
 NETWORK = "10.123.0"
 VIP = f"{NETWORK}.5"
 SPEC = f"""\
-  kubernetes: 1.36.3
+  kubernetes: {NEWEST}
   provider: {{local: {{network: {NETWORK}.0/24}}}}
   api: {{vip: {VIP}}}
   pools:
@@ -133,10 +133,10 @@ def test_the_holder_loses_power(cluster, clients):
     assert status == 7
     assert f"node {holder}: its machine is stopped: slipway up starts it" in problems
     assert f"etcd on {holder}: its machine could not be asked" in problems
-    [after] = holders(cluster, [n for n in CONTROL if n != holder])
+    assert len(holders(cluster, [n for n in CONTROL if n != holder])) == 1
     cluster.power("start", holder)
     rejoined(cluster, holder)
-    assert holders(cluster) == [after], "the address stays where it is: one move a failure is enough"
+    assert holders(cluster) != [holder], "the machine that comes back does not take the address again: one move a failure is enough"
     assert writer.gap(killed) < 10, writer.troubles[-20:]
     assert not reader.lost
 
@@ -176,13 +176,67 @@ def test_a_control_plane_is_cut_off(cluster, clients):
     assert not reader.lost
 
 
+# As another user of the machine: says "yes" to whoever comes, on the ports that are named and can be had.
+LIAR = """\
+cat >/tmp/liar <<'PERL'
+use IO::Socket::INET; use IO::Select;
+my $all = IO::Select->new;
+for (@ARGV) {
+  my $s = IO::Socket::INET->new(LocalAddr => $_, Listen => 9, ReuseAddr => 1);
+  print "$_ ", $s ? "taken" : "refused: $!", "\\n";
+  $all->add($s) if $s;
+}
+close STDOUT; close STDERR;
+while (my @ready = $all->can_read) { for (@ready) { my $c = $_->accept; print $c "yes\\n"; close $c } }
+PERL
+setsid setpriv --reuid=65534 --regid=65534 --clear-groups perl /tmp/liar 127.0.0.1:7443 127.0.0.2:7443 127.0.0.3:7443 127.0.0.3:343 </dev/null >/tmp/liar.said 2>&1 &
+echo $! >/tmp/liar.pid; sleep 2; cat /tmp/liar.said
+"""
+
+
+def test_a_local_user_takes_the_balancers_ports(cluster):
+    """While the balancer of the holder is down: nobody is told that the API server is ready, so the address goes; and no program of the node believes who answers."""
+    [holder] = holders(cluster)
+    cluster.on(holder, "systemctl stop slipway-haproxy")
+    try:
+        said = cluster.on(holder, LIAR)
+        assert "127.0.0.1:7443 taken" in said and "127.0.0.3:343 refused: Permission denied" in said, said
+        until("the address is elsewhere", lambda: holders(cluster) and holder not in holders(cluster))
+        time.sleep(5)
+        assert holder not in holders(cluster)
+        assert cluster.on(holder, "curl -s --max-time 10 --cacert /etc/kubernetes/pki/ca.crt https://127.0.0.1:7443/readyz", check=False).returncode != 0
+    finally:
+        cluster.on(holder, "kill $(cat /tmp/liar.pid); systemctl reset-failed slipway-haproxy; systemctl start slipway-haproxy")
+    rejoined(cluster, holder)
+
+
+def test_a_local_user_takes_the_api_servers_port(cluster):
+    """While the API server beside keepalived is away, somebody serves 200 over TLS in its place: it is not taken for one, neither by keepalived nor by other nodes."""
+    [holder] = holders(cluster)
+    cluster.on(holder, "mv /etc/kubernetes/manifests/kube-apiserver.yaml /root/")
+    try:
+        until("its API server is gone", lambda: not cluster.on(holder, "ss -Hltn 'sport = :6443'").strip())
+        cluster.on(holder, "openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/k -out /tmp/c -subj /CN=kubernetes -addext subjectAltName=DNS:kubernetes -days 2 2>/dev/null; chmod 644 /tmp/k; "
+                           "(setsid setpriv --reuid=65534 --regid=65534 --clear-groups openssl s_server -accept 6443 -cert /tmp/c -key /tmp/k -www >/dev/null 2>&1 </dev/null & echo $! >/tmp/liar.pid)")
+        until("somebody else serves", lambda: "200" in cluster.on(holder, "curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443/readyz", check=False).stdout)
+        until("the address is elsewhere", lambda: holders(cluster) and holder not in holders(cluster))
+        time.sleep(5)
+        assert holder not in holders(cluster)
+        for node in WORKERS:  # none of their requests goes there
+            for _ in range(10):
+                cluster.on(node, "curl -sf --max-time 20 --cacert /etc/kubernetes/pki/ca.crt https://127.0.0.1:7443/readyz")
+    finally:
+        cluster.on(holder, "kill $(cat /tmp/liar.pid); rm -f /tmp/k /tmp/c; mv /root/kube-apiserver.yaml /etc/kubernetes/manifests/")
+    rejoined(cluster, holder)
+
+
 def test_up_starts_a_machine_that_is_off(cluster):
     member = etcd_id(cluster, "control-2")
     cluster.power("kill", "control-2")
     r = cluster.slipway("up")
-    assert "control-2  start    start its machine, then mend what differs" in r.stderr, r.stderr
+    assert "control-2  start    start its machine, then repair what differs" in r.stderr, r.stderr
     assert "control-2: machine: the machine was off: started it" in r.stderr, r.stderr
-    assert "4 nodes are as the file says" in r.stderr and "ha is up: 5 nodes" in r.stdout
+    assert "4 nodes are unchanged" in r.stderr and "ha is up: 5 nodes" in r.stdout
     rejoined(cluster, "control-2")
     assert etcd_id(cluster, "control-2") == member, "it is the member that it was"
 

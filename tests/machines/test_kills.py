@@ -1,4 +1,4 @@
-"""Killed anywhere, the next run finishes: kill -9 at every boundary between steps (SLIPWAY_TEST_KILL, see src/cluster/run.c) and at random moments.
+"""Killed anywhere, the next run finishes: kill -9 at every boundary between steps (SLIPWAY_TEST_KILL, see src/run/run.c) and at random moments.
 
 A chain: each run is killed one boundary further than the one before, on what that one left, until one comes to its end. So every boundary there is is hit once, also
 those that only exist after a kill. Then the cluster must be what an undisturbed run makes.
@@ -15,9 +15,9 @@ import subprocess
 import time
 
 import pytest
-from harness import PATIENCE, SLIPWAY, Machines, until
+from harness import NEWEST, PATIENCE, PREVIOUS, SLIPWAY, Machines, until
 
-OLD, NEW = "1.35.4", "1.36.3"
+OLD, NEW = PREVIOUS, NEWEST
 NETWORKS = os.environ.get("NETWORKS") or "10.131"
 KILLS, CHAIN_SECONDS, SEED = int(os.environ.get("KILLS") or 4), int(os.environ.get("CHAIN_SECONDS") or 600), int(os.environ.get("SEED") or time.time())
 SPEC = """\

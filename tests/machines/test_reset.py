@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from harness import KUBECTL, NEWEST
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
-KUBECTL = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubectl"
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-reset"
 MACHINE = ROOT / "tests" / "machines" / "machine.sh"
 DISK = WORK / "disk"  # a file system of the machines' own, so that it can be full
@@ -24,7 +23,7 @@ apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {{name: reset}}
 spec:
-  kubernetes: 1.36.3
+  kubernetes: {NEWEST}
   provider: {{ssh: {{user: root, key: key, options: ["UserKnownHostsFile={WORK}/known"]}}}}
   api: {{vip: 10.128.0.9}}
   network: {{dnsUpstream: [10.128.0.1]}}

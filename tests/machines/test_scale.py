@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from clusters import SLIPWAY, Cluster, until
+from harness import NEWEST, PREVIOUS, SLIPWAY, Cluster, until
 
-KUBERNETES = "1.36.3"
+KUBERNETES = NEWEST
 TEXT = f"""\
 # Day two.
 apiVersion: slipway.dev/v1alpha1
@@ -39,10 +39,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-n
 
 
 class Day(Cluster):
-    at = "control-1"  # the API server that is asked
+    asked = "control-1"  # the API server
 
-    def kubectl(self, *args, text=None):
-        return super().kubectl("--server", f"https://{ADDRESS[self.at]}:6443", *args, text=text)
+    def kubectl(self, *args, **more):
+        return super().kubectl("--server", f"https://{ADDRESS[self.asked]}:6443", *args, **more)
 
     @property
     def file(self):
@@ -224,9 +224,9 @@ def test_no_is_an_answer(day):
 def test_a_version_is_not_taken_back(day):
     before, journals = day.file, {n: day.journal(n) for n in ("control-1", "worker-1")}
     identity = {p.name: p.read_bytes() for p in (day.state / "nodes").iterdir()}
-    day.write(before.replace(f"kubernetes: {KUBERNETES}", "kubernetes: 1.35.4"))
+    day.write(before.replace(f"kubernetes: {KUBERNETES}", f"kubernetes: {PREVIOUS}"))
     _, err = day.do("up", "--yes", status=4)
-    assert f"the cluster runs {KUBERNETES}, and kubernetes: 1.35.4 is older" in err and "slipway rollback" in err and "nothing was changed" in err, err
+    assert f"the cluster runs {KUBERNETES}, and kubernetes: {PREVIOUS} is older" in err and "slipway rollback" in err and "nothing was changed" in err, err
     day.write(before)
     assert {n: day.journal(n) for n in journals} == journals
     assert {p.name: p.read_bytes() for p in (day.state / "nodes").iterdir()} == identity, "no certificate was issued for it"
@@ -329,12 +329,12 @@ def test_one_that_was_off_goes_on(day):
 
 def test_a_quorum_is_not_given_away(day):
     day.power_off("control-1")
-    day.at = "control-2"
+    day.asked = "control-2"
     before, members = day.file, day.members("control-2")
     _, err = day.do("remove-node", "control-2", "control-3", "--yes", status=4)
     assert "etcd would lose its quorum" in err and "nothing was changed" in err
     r = day.slipway("remove-node", "worker-2")  # nobody is asked, nobody said yes
-    assert r.returncode == 2 and "give --yes" in r.stderr
+    assert r.returncode == 2 and "confirm with --yes" in r.stderr
     assert day.file == before and day.members("control-2") == members
     assert not any(n["spec"].get("unschedulable") for n in day.nodes().values())
     ready, problems = servers(day)
@@ -367,7 +367,7 @@ def test_back_to_one(day):
     day.kill_at("remove-node", "control-1", "control-2", "--yes", node="control-2", step="etcd leave")
     assert "count: 1, without: [2, 1]} # three later" in day.file or "count: 1, without: [1, 2]} # three later" in day.file, day.file
     day.do("up", "--yes")
-    day.at = "control-3"
+    day.asked = "control-3"
     assert day.members("control-3") == {"control-3": False}
     assert day.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
     day.well("control-3", "worker-1", "worker-2")
@@ -383,7 +383,7 @@ def test_the_only_one_is_replaced(day):
     assert plan_of(events)["control-4"]["etcdJoins"]
     assert spans(events, "healthy")["control-4"][1] <= spans(events, "drain")["control-3"][0]
     assert spans(events, "healthy")["control-4"][1] <= spans(events, "apply")["worker-1"][0], "until then the old one serves the workers"
-    day.at = "control-4"
+    day.asked = "control-4"
     assert not day.kubectl("get", "pods", "-A", "--field-selector", "spec.nodeName=control-3", "-o", "name"), "what was left on it went with its Node"
     assert day.members("control-4") == {"control-4": False}
     assert day.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import SHARED_DISK
+from harness import NEWEST, SHARED_DISK
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
@@ -30,7 +30,7 @@ apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {{name: harbour}}
 spec:
-  kubernetes: 1.36.3
+  kubernetes: {NEWEST}
   provider: {{local: {{network: {NETWORK}.0/24}}}}
   pools:
     - {{name: control, roles: [control-plane, etcd], count: 1}}
@@ -41,7 +41,7 @@ apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {{name: ships}}
 spec:
-  kubernetes: 1.36.3
+  kubernetes: {NEWEST}
   provider:
     ssh: {{user: captain, key: key, port: {PORT}, bastion: "root@{WAY}.1:{BASTION}", sudoPasswordFile: password, options: ["ConnectTimeout=120"]}}
   pools:
@@ -171,7 +171,7 @@ def test_a_wrong_password(site):
     give_password()
     r = slipway("up", env=environment(SLIPWAY_SUDO_PASSWORD="wrong"))
     assert r.returncode == 4, r.stderr
-    assert re.search(r"sudo on 10\.121\.0\.\d+ did not take the password of captain", r.stderr), r.stderr
+    assert re.search(r"sudo on 10\.121\.0\.\d+ rejected the password of captain", r.stderr), r.stderr
     assert "Permanently added" in r.stderr and "SHA256:" in r.stderr, "new host keys are shown"
     for address, port in ((f"{WAY}.1", BASTION), (CONTROL, PORT), (WORKER, PORT)):
         run("ssh-keygen", "-F", f"[{address}]:{port}", "-f", WORK / "dot-ssh" / "known_hosts")
@@ -189,7 +189,7 @@ def test_up(site):
 def test_up_again_changes_nothing(site):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
-    assert r.stderr.count("apply: so already") == 2 and "verify: so already" in r.stderr, r.stderr
+    assert r.stderr.count("apply: unchanged") == 2 and "verify: unchanged" in r.stderr, r.stderr
 
 
 def test_status_and_token_through_the_bastion(site):

@@ -9,18 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
+from harness import KUBECTL, NEWEST, programs
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
-KUBECTL = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubectl"
 WORK = Path(os.environ.get("SLIPWAY_WORK") or "/var/tmp") / "slipway-test-up"
 CLUSTER = """\
 apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {name: up}
 spec:
-  kubernetes: 1.36.3
+""" f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.119.0.0/24}}
   pools:
     - {name: control, roles: [control-plane, etcd], count: 1, labels: {example.net/kind: control}}
@@ -56,7 +55,7 @@ def probes_are_gone():
 
 
 def ids():
-    """The cluster's mark and its machines', as src/provider/local.h says they are made."""
+    """The cluster's mark and its machines', as src/provider/local/local.h says they are made."""
     def short(text):
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -115,7 +114,7 @@ def test_every_node_is_ready(before):
     assert set(nodes) == {"control-1", "worker-1"}
     for n in nodes.values():
         assert any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"])
-        assert n["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.3"
+        assert n["status"]["nodeInfo"]["kubeletVersion"] == f"v{NEWEST}"
     assert "node-role.kubernetes.io/control-plane" in nodes["control-1"]["metadata"]["labels"]
     assert nodes["control-1"]["metadata"]["labels"]["example.net/kind"] == "control"
     assert any(t["key"] == "example.net/only" for t in nodes["worker-1"]["spec"]["taints"])
@@ -128,8 +127,9 @@ def test_dns_runs(before):
 
 
 def test_kubeadm_knows_the_cluster(before):
-    kubeadm = CACHE / "artifacts" / "kubernetes-1.36.3" / "kubeadm"
-    for args, word in ((["token", "list"], "made by slipway"), (["config", "images", "list"], "kube-apiserver:v1.36.3")):
+    kubeadm = programs("kubernetes") / "kubeadm"
+    assert slipway("token", "create").returncode == 0  # none stands
+    for args, word in ((["token", "list"], "made by slipway"), (["config", "images", "list"], f"kube-apiserver:v{NEWEST}")):
         r = subprocess.run([kubeadm, *args, "--kubeconfig", WORK / "kubeconfig"], capture_output=True, text=True)
         assert r.returncode == 0 and word in r.stdout, r.stderr
 
@@ -137,11 +137,11 @@ def test_kubeadm_knows_the_cluster(before):
 def test_a_second_run_changes_nothing(before):
     r = slipway("up")
     assert r.returncode == 0, r.stderr
-    assert r.stderr.count("apply: so already") == 2 and "going on" not in r.stderr, r.stderr
-    assert r.stderr.count("compare: so already") == 2 and "plan: so already" in r.stderr and "verify: so already" in r.stderr, r.stderr
+    assert r.stderr.count("apply: unchanged") == 2 and "going on" not in r.stderr, r.stderr
+    assert r.stderr.count("compare: unchanged") == 2 and "plan: unchanged" in r.stderr and "verify: unchanged" in r.stderr, r.stderr
     assert "plan for" not in r.stderr and "machine:" not in r.stderr, r.stderr
     r = slipway("plan", "--exit-code")
-    assert r.returncode == 0 and r.stdout == "plan for up: nothing to do, 2 nodes are as the file says\n", r.stdout + r.stderr
+    assert r.returncode == 0 and r.stdout == "plan for up: nothing to do, 2 nodes are unchanged\n", r.stdout + r.stderr
 
 
 def test_verify_sees_a_broken_fabric(before):
@@ -160,7 +160,7 @@ def test_verify_sees_a_broken_fabric(before):
         on_worker("iptables -D INPUT -p udp --dport 8472 -j DROP")
     r = slipway("up")
     assert r.returncode == 0 and "verify: done in" in r.stderr, r.stderr
-    assert "verify: so already" in slipway("up").stderr
+    assert "verify: unchanged" in slipway("up").stderr
 
 
 def test_verify_after_it_was_killed(before):

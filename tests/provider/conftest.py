@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from upstream import NEWEST
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("PROVIDER_TOOL") or ROOT / "build" / "tests" / "provider" / "provider_tool")
@@ -22,7 +23,7 @@ apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {name: boats}
 spec:
-  kubernetes: 1.36.3
+""" f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: NETWORK.0/24}}
   pools:
     - {name: control, roles: [control-plane, etcd], count: 1}
@@ -64,9 +65,9 @@ class Tool:
     def states(self):
         return {line["node"]: line["state"] for line in self.must("list")}
 
-    def ssh(self, node, *command, timeout=30, check=True):
+    def ssh(self, node, *command, timeout=30, check=True, key=None):
         """Only what the provider promised: its key, and its known_hosts with strict checking."""
-        argv = ["ssh", "-F", "none", "-i", str(self.state / "ssh/id_ed25519"), "-o", f'UserKnownHostsFile="{self.state}/known_hosts"', "-o", "GlobalKnownHostsFile=none",
+        argv = ["ssh", "-F", "none", "-i", str(key or self.state / "ssh/id_ed25519"), "-o", f'UserKnownHostsFile="{self.state}/known_hosts"', "-o", "GlobalKnownHostsFile=none",
                 "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes", "-o", "KexAlgorithms=curve25519-sha256", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=5", f"root@{NODES[node]}", *command]
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
         assert not check or p.returncode == 0, p.stderr
@@ -142,6 +143,6 @@ def root_only():
 @pytest.fixture(scope="module")
 def place():
     """A directory on a disk, with a name that needs quoting everywhere."""
-    d = tempfile.mkdtemp(prefix="slipway: a,b ", dir="/var/tmp")
+    d = tempfile.mkdtemp(prefix="slipway: a,b ", dir=os.environ.get("SLIPWAY_WORK") or "/var/tmp")
     yield Path(d)
     shutil.rmtree(d)

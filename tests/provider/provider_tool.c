@@ -1,4 +1,5 @@
-/* Drives src/provider for the tests. Prints one JSON object a line; status 0, or 1 when something failed.
+/* Drives src/provider for the tests. Prints one JSON object a line; status 0, or 1 when something
+ * failed.
  *
  *   provider_tool CLUSTER.yaml STATE VERB [NODE…]     (no node: all)
  *     list, prepare, create, destroy, cleanup, stop, kill, start
@@ -7,7 +8,7 @@
 #include <event2/event.h>
 
 #include "config/problem.h"
-#include "provider/local.h"
+#include "provider/local/local.h"
 
 static struct event_base *base;
 static struct provider_run run;
@@ -28,10 +29,14 @@ static void print(json_t *line)
 static void report(const char *node, struct error *err)
 {
         failed |= err != NULL;
-        print(json_pack("{s:s?, s:b, s:s?, s:s?}", "node", node, "ok", !err, "error", err ? err->message : NULL, "hint", err ? err->hint : NULL));
+        print(json_pack("{s:s?, s:b, s:s?, s:s?}", "node", node, "ok", !err, "error",
+                err ? err->message : NULL, "hint", err ? err->hint : NULL));
 }
 
-static void say(const char *what, int permille, void *arg) { print(json_pack("{s:s, s:i}", "say", what, "permille", permille)); }
+static void say(const char *what, int permille, void *arg)
+{
+        print(json_pack("{s:s, s:i}", "say", what, "permille", permille));
+}
 
 static void on_prepared(struct error *err, void *arg)
 {
@@ -66,15 +71,17 @@ static void list_one(struct machine *m)
         json_t *options = json_array();
         for (size_t i = 0; t->options && i < t->options->n; i++)
                 json_array_append_new(options, json_string(t->options->v[i]));
-        print(json_pack("{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o}", "node", m->node->name, "state", states[m->state], "host", t->host,
-                "user", t->user, "key", t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo, "knownHosts", t->known_hosts, "acceptNew",
-                t->accept_new, "options", options));
+        print(json_pack("{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o}", "node",
+                m->node->name, "state", states[m->state], "host", t->host, "user", t->user, "key",
+                t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo, "knownHosts",
+                t->known_hosts, "acceptNew", t->accept_new, "options", options));
 }
 
 static void power(const char *verb, struct machine *m)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        int r = streq(verb, "start") ? ops->start(&run, m, &err) : ops->stop(&run, m, streq(verb, "kill"), &err);
+        int r = streq(verb, "start") ? ops->start(&run, m, &err)
+                                     : ops->stop(&run, m, streq(verb, "kill"), &err);
         report(m->node->name, r < 0 ? &err : NULL);
 }
 
@@ -88,7 +95,8 @@ static void all(const char *verb, char **nodes)
                         list_one(m);
                 } else if (streq(verb, "create") || streq(verb, "destroy")) {
                         left++;
-                        (streq(verb, "create") ? ops->create : ops->destroy)(&run, m, on_machine, NULL);
+                        (streq(verb, "create") ? ops->create : ops->destroy)(
+                                &run, m, on_machine, NULL);
                 } else {
                         power(verb, m);
                 }

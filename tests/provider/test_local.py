@@ -124,6 +124,18 @@ def test_pull_the_plug_and_start(tool):
     assert tool.ssh("worker-2", "cat", "/root/kept") == "kept"
 
 
+def test_one_that_stops_while_it_is_waited_for(tool):
+    """As after a down that was killed: up finds it running, and starts it again when it has ended."""
+    tool.ssh("worker-2", "systemctl stop ssh.socket ssh.service", check=False)  # up waits for its sshd
+    p = tool.popen("up", "worker-2")
+    time.sleep(1)
+    assert p.poll() is None
+    tool.must("kill", "worker-2")
+    out = p.communicate(timeout=300)[0]
+    assert p.returncode == 0, out
+    assert tool.ssh("worker-2", "hostname") == "worker-2"
+
+
 def test_halt_and_create(tool):
     begun = time.time()
     tool.must("stop", "worker-2")
@@ -135,6 +147,23 @@ def test_halt_and_create(tool):
     until("it is off", 60, lambda: tool.states()["worker-2"] == "stopped")
     tool.must("create")
     assert set(tool.states().values()) == {"running"}
+
+
+def test_authorized_keys(tool, tmp_path):
+    """Those of the file are on a machine that is made or started, beside slipway's own, and gone when they are taken out."""
+    key, text = tmp_path / "key", tool.file.read_text()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    assert tool.ssh("worker-2", "true", key=key, check=False).returncode == 255
+    try:
+        tool.file.write_text(text + f'  os: {{authorizedKeys: ["{Path(f"{key}.pub").read_text().strip()}"]}}\n')
+        tool.must("stop", "worker-2")
+        tool.must("create", "worker-2")
+        assert tool.ssh("worker-2", "hostname", key=key) == tool.ssh("worker-2", "hostname") == "worker-2"
+    finally:
+        tool.file.write_text(text)
+    tool.must("stop", "worker-2")
+    tool.must("create", "worker-2")
+    assert tool.ssh("worker-2", "true", key=key, check=False).returncode == 255 and tool.ssh("worker-2", "hostname") == "worker-2"
 
 
 def inside(tool, node):
@@ -172,7 +201,7 @@ def test_another_address_is_refused(tool):
     try:
         other.file.write_text(text.replace("count: 1", "count: 1, labels: {a: b}").replace("10.118.77.0/24", "10.118.0.0/16"))
         status, lines = other.call("create", "control-1")
-        assert status == 1 and "was made with the address 10.118.77.10" in lines[0]["error"] and lines[0]["hint"]
+        assert status == 1 and "was created with the address 10.118.77.10" in lines[0]["error"] and lines[0]["hint"]
     finally:
         other.file.write_text(text)
 

@@ -60,7 +60,7 @@ def test_two_runs_wait_for_each_other(tool, env):
     while not calls(env):
         time.sleep(0.05)
     lines = tool.must("prepare", env=env)
-    assert {"say": "waiting for another run that makes the base root", "permille": -1} in lines
+    assert {"say": "waiting for another run that creates the base root", "permille": -1} in lines
     assert first.wait() == 0 and calls(env) == 1
 
 
@@ -89,11 +89,11 @@ def test_missing_programs(tool, tmp_path):
         os.symlink(shutil.which(name), tmp_path / name)
     env = dict(os.environ, PATH=str(tmp_path), SLIPWAY_CACHE=str(tmp_path / "cache"))
     status, lines = tool.call("prepare", env=env)
-    assert status == 1 and lines[0]["error"] == "machines on this computer need systemd-nspawn, not installed here"
+    assert status == 1 and lines[0]["error"] == "machines on this computer need programs that are not installed: systemd-nspawn"
     assert lines[0]["hint"] == "on Debian: apt-get install systemd-container"
     os.symlink(shutil.which("true"), tmp_path / "systemd-nspawn")
     status, lines = tool.call("prepare", env=env)
-    assert status == 1 and "need mmdebstrap" in lines[-1]["error"]
+    assert status == 1 and "not installed: mmdebstrap" in lines[-1]["error"]
 
 
 def test_without_root(place, tmp_path_factory):
@@ -114,19 +114,19 @@ def test_range_in_use(place):
         pytest.skip("this computer has no network")
     t = Tool(place, LOCAL.replace("10.118.77.0/24", routes[0]["dst"]) if routes[0]["dst"].endswith("/24") else LOCAL)
     if not routes[0]["dst"].endswith("/24"):
-        pytest.skip("not a /24")
+        pytest.skip("this computer has no network of 256 addresses")
     status, lines = t.call("prepare")
     t.call("cleanup")
-    assert status == 1 and f"{routes[0]['dst']} goes through {routes[0]['dev']}" in lines[0]["error"] and "provider.local.network" in lines[0]["hint"]
+    assert status == 1 and f"{routes[0]['dst']} is routed through {routes[0]['dev']}" in lines[0]["error"] and "provider.local.network" in lines[0]["hint"]
 
 
 def test_release_for_this_kernel(place):
     if not os.path.isdir("/sys/fs/cgroup/memory"):
-        pytest.skip("a cgroup v2 computer boots every release")
+        pytest.skip("this computer has cgroup v2 and boots every release")
     t = Tool(place, LOCAL.replace("network:", "release: trixie, network:"))
     status, lines = t.call("prepare")
     t.call("cleanup")
-    assert status == 1 and "wants cgroup v2" in lines[-1]["error"] and "bookworm" in lines[-1]["hint"]
+    assert status == 1 and "needs cgroup v2" in lines[-1]["error"] and "bookworm" in lines[-1]["hint"]
 
 
 def test_refusals_leave_nothing(tool):

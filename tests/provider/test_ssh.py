@@ -2,13 +2,14 @@
 import os
 
 from conftest import Tool
+from upstream import NEWEST
 
 SSH = """
 apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {name: boats}
 spec:
-  kubernetes: 1.36.3
+""" f"  kubernetes: {NEWEST}\n" """\
   provider:
     ssh: {user: ops, key: ~/.ssh/boats, port: 2222, bastion: ops@jump.example.net, options: [ServerAliveInterval=5]}
   pools:
@@ -42,9 +43,9 @@ def test_nothing_is_made(tmp_path):
 
 def test_not_yet(tmp_path):
     aws = SSH.split("  provider:")[0] + """  provider:
-    aws: {region: eu-central-1, zones: [eu-central-1a], image: ami-1}
+    aws: {}
   pools:
-    - {name: control, roles: [control-plane, etcd], count: 1, instanceType: m7i.large}
+    - {name: control, roles: [control-plane, etcd], count: 1}
 """
     status, lines = Tool(tmp_path, aws).call("list")
     assert status == 1 and lines[-1] == {"provider": False}

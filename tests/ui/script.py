@@ -17,7 +17,7 @@ def five(fast=1.0):
         out.append(f"at {int(ms * fast)} {text}")
 
     for p in range(0, 1001, 100):
-        at(50 + p, f"doing artifacts - {p} downloading kubernetes 1.36.3")
+        at(50 + p, f"doing artifacts - {p} downloading kubernetes")
     at(400, "kept prepare -")
     at(1200, "done artifacts -")
     for i, n in enumerate(nodes):

@@ -21,11 +21,11 @@ def test_lines(play):
     lines = r.err.decode().splitlines()
     assert r.status == 3 and r.out == b""
     assert any(re.fullmatch(r" +\d\.\d s  c1: apply: done in \d\.\d s", x) for x in lines)
-    assert any(re.fullmatch(r" +\d\.\d s  prepare: so already", x) for x in lines)
+    assert any(re.fullmatch(r" +\d\.\d s  prepare: unchanged", x) for x in lines)
     assert any("w3: apply: failed: the unit kubelet.service did not start" in x for x in lines)
     assert any(x.strip() == "preflight: w4: its clock is 12 seconds behind; set the clock" for x in lines)
     assert not any("/etc/kubernetes/file-0.yaml" in x for x in lines), "every file of an apply belongs in the report"
-    assert lines[-1].startswith("report: ") and lines[-1].endswith("/report.html")
+    assert lines[-1].startswith("report: ") and lines[-1].endswith("-failed.html")
     assert b"\x1b" not in r.err, "no cursor tricks where there is no terminal"
 
 
@@ -33,7 +33,7 @@ def test_json(play):
     r = play(script.five(0.3), "json")
     events = [json.loads(x) for x in r.out.decode().splitlines()]
     assert events[0]["event"] == "begin" and (events[0]["verb"], events[0]["cluster"]) == ("up", "demo")
-    assert events[-1]["event"] == "end" and events[-1]["result"] == "failed" and events[-1]["report"].endswith("/report.html")
+    assert events[-1]["event"] == "end" and events[-1]["result"] == "failed" and events[-1]["report"].endswith("-failed.html")
     steps = [(e["node"], e["step"], e["state"]) for e in events if e["event"] == "step"]
     assert (None, "artifacts", "running") in steps and (None, "artifacts", "done") in steps and (None, "prepare", "kept") in steps
     assert ("w3", "apply", "failed") in steps and ("w3", "Ready", "skipped") in steps and (None, "DNS", "skipped") in steps
@@ -50,6 +50,26 @@ def test_hostile_lines_and_json(play):
     assert b"\x1b" not in r.err and "\u202e" not in r.err.decode()
     events = [json.loads(x) for x in play(hostile(), "json").out.decode().splitlines()]
     assert next(e for e in events if e["event"] == "change")["change"] == "failed " + HOSTILE
+
+
+# What nodes, pods, API objects and mirrors may say: each must come out harmless, in one line.
+SAID = {"clear": "\x1b[2J", "title": "\x1b]0;x\x07", "c1": "\u009b31m", "back": "\u202edrawkcab\u2066", "marks": "\u200e\u200f\u061c", "hidden": "a\u200bb\ufeff", "over": "yes\x08\x08\x08no", "line": "\u2028x\u0085y"}
+
+
+def harmless(text):
+    return not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]", text)
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_whatever_is_said_is_harmless(play, what):
+    said = SAID[what]
+    script = f"step look n{said}1\nat 1 doing look n{said}1 10 asks {said}\nat 2 changed look n{said}1 drift {said}\nat 3 fail look n{said}1 event {said} end\n"
+    r = play(script)
+    assert harmless(r.err.decode()) and harmless(r.report)
+    assert "drift" in r.err.decode() and "end" in r.err.decode()
+    out = play(script, "json").out
+    assert out.isascii() and harmless(out.decode())
+    assert any("drift" in (json.loads(x).get("change") or "") for x in out.decode().splitlines())
 
 
 def test_json_of_bytes_that_are_no_text(play):
@@ -96,7 +116,24 @@ def test_report(play):
 
 def test_report_of_a_good_run_that_changed_nothing(play):
     r = play("step a n1\nat 20 kept a n1\n")
-    assert r.status == 0 and "Nothing: everything was so already." in r.report and "class=\"good\"" in r.report
+    assert r.status == 0 and "Nothing: everything was unchanged." in r.report and "class=\"good\"" in r.report
+
+
+def test_each_run_leaves_its_own_report(play, tmp_path):
+    first, second = play(script.five(0.01)).report, play("begin up demo\n").report
+    names = sorted(p.name for p in (tmp_path / "reports").iterdir())
+    assert len(names) == 2 and names[0].startswith("0001-") and names[0].endswith("-up-failed.html") and names[1].startswith("0002-"), names
+    assert (tmp_path / "reports" / names[0]).read_text() == first and (tmp_path / "report.html").resolve().name == names[1] and first != second
+
+
+def test_old_reports_go_and_the_first_stays(play, tmp_path):
+    (tmp_path / "reports").mkdir()
+    for i in range(1, 101):
+        (tmp_path / "reports" / f"{i:04}-20261117T064012Z-up-done.html").touch()
+    (tmp_path / "reports" / "notes.txt").touch()
+    play(script.five(0.01))
+    names = sorted(p.name for p in (tmp_path / "reports").iterdir())
+    assert "notes.txt" in names and names[0].startswith("0001-") and names[-2].startswith("0101-") and len(names) == 52, names
 
 
 def test_report_is_not_markup_of_others(play):

@@ -1,9 +1,9 @@
-/* Plays a run from a script on stdin through the observers, as `slipway up` would show it: ui_tool DIR [json]
+/* Plays a run from a script on stdin through the observers, as `slipway up` would show it: ui_tool
+ * DIR [json]
  *
- *     step NAME NODE|- [AFTER...]   a step that waits for others of the same node, the cluster's (-/NAME) or another's (NODE/NAME)
- *     at MS doing NAME NODE PERMILLE TEXT
- *     at MS changed NAME NODE TEXT
- *     at MS done|kept|fail NAME NODE [TEXT]     (times count from the beginning of the run) */
+ *     step NAME NODE|- [AFTER...]   a step that waits for others of the same node, the cluster's
+ * (-/NAME) or another's (NODE/NAME) at MS doing NAME NODE PERMILLE TEXT at MS changed NAME NODE
+ * TEXT at MS done|kept|fail NAME NODE [TEXT]     (times count from the beginning of the run) */
 #include <event2/event.h>
 
 #include "base/str.h"
@@ -38,7 +38,7 @@ static void act(int fd, short what, void *arg)
         } else if (streq(d->verb, "changed")) {
                 step_changed(s, "%s", d->text);
         } else if (streq(d->verb, "kept")) {
-                step_kept(s);
+                step_unchanged(s);
         } else if (streq(d->verb, "done")) {
                 step_done(s, NULL);
         } else {
@@ -69,8 +69,10 @@ static struct deed *add_deed(struct run *r, const char *line, struct deed *next)
 
 static void add_step(struct run *r, char *line)
 {
-        char *save, *name = (strtok_r(line, " \n", &save), strtok_r(NULL, " \n", &save)), *node = strtok_r(NULL, " \n", &save);
-        struct step *s = run_step(r, arena_strdup(r->arena, name), streq(node, "-") ? NULL : arena_strdup(r->arena, node), nothing, NULL);
+        char *save, *name = (strtok_r(line, " \n", &save), strtok_r(NULL, " \n", &save)),
+                    *node = strtok_r(NULL, " \n", &save);
+        struct step *s = run_step(r, arena_strdup(r->arena, name),
+                streq(node, "-") ? NULL : arena_strdup(r->arena, node), nothing, NULL);
         for (char *w; (w = strtok_r(NULL, " \n", &save));) {
                 char *slash = strchr(w, '/');
                 if (slash)
@@ -89,7 +91,8 @@ int main(int argc, char **argv)
         char *line = NULL;
         size_t cap = 0;
         run_init(&r, base, &a, "up", "demo");
-        struct ui *ui = ui_observe(&r, &(struct ui_options){ .json = argc > 2 && streq(argv[2], "json") });
+        struct ui *ui =
+                ui_observe(&r, &(struct ui_options){ .json = argc > 2 && streq(argv[2], "json") });
         while (getline(&line, &cap, stdin) > 0) {
                 if (has_prefix(line, "step "))
                         add_step(&r, line);

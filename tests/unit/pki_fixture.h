@@ -1,4 +1,5 @@
-/* What the tests of the Identity share: a cluster of five nodes in a directory of its own, and OpenSSL's opinion of what comes out. */
+/* What the tests of the Identity share: a cluster of five nodes in a directory of its own, and
+ * OpenSSL's opinion of what comes out. */
 #ifndef PKI_FIXTURE_H
 #define PKI_FIXTURE_H
 
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "pki/pki.h"
+#include "config/minors.h"
 
 #define NOW  ((time_t)1800000000)
 #define DAY  ((time_t)86400)
@@ -33,7 +35,8 @@ static const char *api_names[] = { "k8s.example.net", "203.0.113.7" };
 static const char *groups[] = { "platform", "ops" };
 static struct user users[2];
 
-static inline void add_node(size_t i, const char *name, const struct pool *pool, const char *ip, const char *ip6)
+static inline void add_node(
+        size_t i, const char *name, const struct pool *pool, const char *ip, const char *ip6)
 {
         nodes[i] = (struct node){ .name = name, .pool = pool };
         assert_true(ip_parse(ip, &nodes[i].ip[0]));
@@ -50,7 +53,8 @@ static inline int setup(void **unused)
         pools[0] = (struct pool){ .name = "control", .roles = ROLE_CONTROL_PLANE | ROLE_ETCD };
         pools[1] = (struct pool){ .name = "worker", .roles = ROLE_WORKER };
         pools[2] = (struct pool){ .name = "etcd", .roles = ROLE_ETCD };
-        assert_true(cidr_parse("10.96.0.0/12", &service_ranges[0], NULL) && cidr_parse("fd00:96::/108", &service_ranges[1], NULL));
+        assert_true(cidr_parse("10.96.0.0/12", &service_ranges[0], NULL) &&
+                    cidr_parse("fd00:96::/108", &service_ranges[1], NULL));
         add_node(0, "c1", &pools[0], "192.0.2.11", "2001:db8::11");
         add_node(1, "c2", &pools[0], "192.0.2.12", NULL);
         add_node(2, "w1", &pools[1], "192.0.2.21", "2001:db8::21");
@@ -62,7 +66,7 @@ static inline int setup(void **unused)
                 .name = "test",
                 .arena = &arena,
                 .dir = tmp,
-                .kubernetes = { 1, 36, 3, "1.36.3" },
+                .kubernetes = { 1, 36, 3, KUBERNETES_NEWEST },
                 .api = { .vip = "192.0.2.10", .names = { 2, api_names }, .port = 6443 },
                 .network = { .services = { 2, service_ranges }, .domain = "cluster.local" },
                 .pools = { 3, pools },
@@ -101,7 +105,8 @@ static inline void open_refused(time_t now, enum exit_status status, const char 
         if (identity_open(state, &cluster, now, &id, &err) == 0)
                 fail_msg("should be refused: %s", part);
         if (!strstr(err.message, part) || err.status != status || !err.hint)
-                fail_msg("status %d, message \"%s\", hint \"%s\"; expected \"%s\"", err.status, err.message, err.hint ? err.hint : "", part);
+                fail_msg("status %d, message \"%s\", hint \"%s\"; expected \"%s\"", err.status,
+                        err.message, err.hint ? err.hint : "", part);
         size_t n = strlen(err.message);
         assert_true(err.message[n - 1] != '.' && !strchr(err.message, '\n'));
 }
@@ -128,7 +133,9 @@ static inline char *subject(X509 *x, int nid)
         struct str s = { 0 };
         X509_NAME *name = X509_get_subject_name(x);
         for (int i = -1; (i = X509_NAME_get_index_by_NID(name, nid, i)) >= 0;)
-                str_addf(&s, "%s%s", s.len ? "," : "", ASN1_STRING_get0_data(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, i))));
+                str_addf(&s, "%s%s", s.len ? "," : "",
+                        ASN1_STRING_get0_data(
+                                X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, i))));
         return str_take(&s);
 }
 
@@ -144,7 +151,9 @@ static inline char *sans(X509 *x)
                         ip.family = g->d.iPAddress->length == 4 ? 4 : 6;
                         memcpy(ip.b, g->d.iPAddress->data, (size_t)g->d.iPAddress->length);
                 }
-                str_addf(&s, "%s%s", s.len ? " " : "", g->type == GEN_IPADD ? ip_format(&ip, text) : (const char *)g->d.dNSName->data);
+                str_addf(&s, "%s%s", s.len ? " " : "",
+                        g->type == GEN_IPADD ? ip_format(&ip, text)
+                                             : (const char *)g->d.dNSName->data);
         }
         GENERAL_NAMES_free(names);
         return str_take(&s);
@@ -166,11 +175,13 @@ static inline void verify(const struct authority *ca, X509 *x, int purpose, time
         X509_STORE_free(store);
 }
 
-static inline void check_leaf(const struct leaf *l, const struct authority *ca, unsigned usage, time_t now)
+static inline void check_leaf(
+        const struct leaf *l, const struct authority *ca, unsigned usage, time_t now)
 {
         assert_non_null(l->cert);
         X509 *x CLEANUP(x509_p) = parse(l->cert);
-        EVP_PKEY *k CLEANUP(pkey_p) = key_parse((struct span){ (const uint8_t *)l->key, strlen(l->key) });
+        EVP_PKEY *k CLEANUP(pkey_p) =
+                key_parse((struct span){ (const uint8_t *)l->key, strlen(l->key) });
         assert_non_null(k);
         assert_int_equal(X509_check_private_key(x, k), 1);
         if (usage & USAGE_SERVER)
@@ -178,14 +189,17 @@ static inline void check_leaf(const struct leaf *l, const struct authority *ca, 
         if (usage & USAGE_CLIENT)
                 verify(ca, x, X509_PURPOSE_SSL_CLIENT, now);
         uint32_t has = X509_get_extended_key_usage(x);
-        assert_int_equal(has, (usage & USAGE_SERVER ? XKU_SSL_SERVER : 0) | (usage & USAGE_CLIENT ? XKU_SSL_CLIENT : 0));
+        assert_int_equal(has, (usage & USAGE_SERVER ? XKU_SSL_SERVER : 0) |
+                                      (usage & USAGE_CLIENT ? XKU_SSL_CLIENT : 0));
         assert_false(X509_get_extension_flags(x) & EXFLAG_CA);
         assert_true(X509_get_extension_flags(x) & EXFLAG_BCONS);
         assert_int_equal(X509_get_version(x), X509_VERSION_3);
-        assert_true(ASN1_STRING_length(X509_get0_serialNumber(x)) == 16 && asn1_time(X509_get0_notAfter(x)) <= asn1_time(X509_get0_notAfter(ca->x509)));
+        assert_true(ASN1_STRING_length(X509_get0_serialNumber(x)) == 16 &&
+                    asn1_time(X509_get0_notAfter(x)) <= asn1_time(X509_get0_notAfter(ca->x509)));
 }
 
-/* Every file below a directory, with its bytes and the time it was written: equal lists are equal trees. The lock is left out. */
+/* Every file below a directory, with its bytes and the time it was written: equal lists are equal
+ * trees. The lock is left out. */
 static inline void tree_text(const char *path, struct str *out)
 {
         struct dirent **list;
@@ -194,8 +208,10 @@ static inline void tree_text(const char *path, struct str *out)
                 char *sub CLEANUP(free_p) = path_join(path, list[i]->d_name);
                 struct stat st;
                 struct error err CLEANUP(error_release) = { 0 };
-                if (list[i]->d_name[0] != '.' && !streq(list[i]->d_name, "lock") && lstat(sub, &st) == 0) {
-                        str_addf(out, "%s %o %lld.%09ld\n", sub, st.st_mode, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+                if (list[i]->d_name[0] != '.' && !streq(list[i]->d_name, "lock") &&
+                        lstat(sub, &st) == 0) {
+                        str_addf(out, "%s %o %lld.%09ld\n", sub, st.st_mode,
+                                (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
                         if (S_ISDIR(st.st_mode))
                                 tree_text(sub, out);
                         else

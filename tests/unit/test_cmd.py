@@ -1,10 +1,14 @@
 """The command line as a person and a shell meet it."""
+import json
 import os
 import re
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from upstream import NEWEST, PREVIOUS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
@@ -17,6 +21,21 @@ def slipway(*args, cwd=ROOT, **kw):
 def test_version():
     assert slipway("--version").stdout == slipway("version").stdout == slipway("-V").stdout
     assert slipway("version", "-o", "json").stdout.startswith('{"version": "')
+
+
+def test_no_core_dump(tmp_path):
+    """Its memory holds keys."""
+    p = subprocess.Popen(["prlimit", "--core=unlimited:", SLIPWAY, "check", "-f", "-"], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    def closed():  # and it is slipway by now: prlimit may have begun with no limit but 0
+        return os.readlink(f"/proc/{p.pid}/exe") == str(SLIPWAY) and re.search(r"^Max core file size +0 ", open(f"/proc/{p.pid}/limits").read(), re.M)
+
+    while not closed():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    p.send_signal(signal.SIGABRT)
+    assert os.waitstatus_to_exitcode(status := os.waitpid(p.pid, 0)[1]) == -signal.SIGABRT and not os.WCOREDUMP(status)
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_verb_shows_what_there_is():
@@ -35,16 +54,16 @@ def test_every_verb_explains_itself():
 
 
 @pytest.mark.parametrize("args, sentence, hint", [
-    (["chekc"], "slipway: there is no verb 'chekc'", "hint: did you mean 'slipway check'?"),
-    (["check", "--fiel", "x"], "slipway: there is no option --fiel", "hint: did you mean --file?"),
+    (["chekc"], "slipway: unknown verb 'chekc'", "hint: did you mean 'slipway check'?"),
+    (["check", "--fiel", "x"], "slipway: unknown option --fiel", "hint: did you mean --file?"),
     (["check", "-f"], "slipway: --file needs a value: FILE", None),
-    (["check", "-o", "yaml"], "slipway: --output: there is no output 'yaml'", "hint: choose one of: text json"),
-    (["check", "--secrets"], "slipway: 'slipway check' takes no --secrets", "hint: slipway help check lists what it takes"),
-    (["check", "extra"], "slipway: 'slipway check' does not take 'extra'", "hint: slipway help check explains"),
-    (["completion"], "slipway: 'slipway completion' needs an argument: bash|zsh|fish", "hint: slipway help completion explains"),
+    (["check", "-o", "yaml"], "slipway: --output: unknown value 'yaml'", "hint: choose one of: text json"),
+    (["check", "--secrets"], "slipway: 'slipway check' has no option --secrets", "hint: 'slipway help check' lists its options"),
+    (["check", "extra"], "slipway: 'slipway check' does not take the argument 'extra'", "hint: see 'slipway help check'"),
+    (["completion"], "slipway: 'slipway completion' needs an argument: bash|zsh|fish", "hint: see 'slipway help completion'"),
     (["completion", "tcsh"], "slipway: no completion for 'tcsh'", "hint: choose one of: bash zsh fish"),
-    (["help", "nothing"], "slipway: there is no verb 'nothing'", "hint: slipway --help lists what there is"),
-    (["check", "-hx"], "slipway: there is no option -hx", "hint: slipway --help lists what there is"),
+    (["help", "nothing"], "slipway: unknown verb 'nothing'", "hint: 'slipway --help' lists all of them"),
+    (["check", "-hx"], "slipway: unknown option -hx", "hint: 'slipway --help' lists all of them"),
     (["--help=1"], "slipway: --help takes no value", None),
 ])
 def test_usage_errors(args, sentence, hint):
@@ -99,7 +118,7 @@ def test_completions_parse(shell, check, tmp_path):
 
 def test_fish_completion():
     r = subprocess.run(["fish", "-c", f"'{SLIPWAY}' completion fish | source; complete -C 'slipway render --format '"], capture_output=True, text=True, cwd=ROOT)
-    assert [line.split("\t")[0] for line in r.stdout.splitlines()] == ["cloud-init", "files", "ignition"]
+    assert [line.split("\t")[0] for line in r.stdout.splitlines()] == ["cloud-init", "files", "ignition", "user-data"]
 
 
 def test_man_page():
@@ -108,3 +127,59 @@ def test_man_page():
     assert r.returncode == 0 and r.stderr == ""
     text = re.sub(".\x08", "", r.stdout)
     assert "EXIT STATUS" in text and "render" in text and "‐f" not in text
+
+
+def test_reports_are_listed(tmp_path):
+    (tmp_path / "cluster.yaml").write_text((ROOT / "examples" / "demo.yaml").read_text())
+    name = slipway("check", "-o", "json", cwd=tmp_path) and re.search(r"name: *(\w+)", (tmp_path / "cluster.yaml").read_text()).group(1)
+    reports = tmp_path / ".slipway" / name / "reports"
+    r = slipway("report", cwd=tmp_path)
+    assert (r.returncode, r.stdout, r.stderr) == (0, "", "")
+    reports.mkdir(parents=True)
+    for file in ("0002-20261117T070000Z-etcd_restore-failed.html", "0001-20261117T064012Z-up-done.html", "0003-\x1b[31m.html"):
+        (reports / file).touch()
+    assert slipway("report", cwd=tmp_path).stdout.splitlines() == ["   1  2026-11-17 06:40:12 UTC  up                   done",
+                                                                   "   2  2026-11-17 07:00:00 UTC  etcd restore         failed"]
+    assert [r["verb"] for r in json.loads(slipway("report", "-o", "json", cwd=tmp_path).stdout)] == ["up", "etcd restore"]
+    assert slipway("report", "2", cwd=tmp_path).stdout == f".slipway/{name}/reports/0002-20261117T070000Z-etcd_restore-failed.html\n"
+    r = slipway("report", "7", cwd=tmp_path)
+    assert r.returncode == 2 and r.stderr.splitlines() == [f"slipway: cluster {name} has no report '7'", "hint: there are 1 to 2: slipway report lists them"]
+
+
+def test_programs_come_from_the_catalogue():
+    listed = json.loads(slipway("programs").stdout)
+    rows = [(r["name"], r["version"]) for r in listed["programs"]]
+    assert {"kubernetes", "etcd", "containerd", "runc", "crictl", "cni", "flannel", "flannel-cni", "coredns", "ignition", "kube-bench", "kubelogin", "dex",
+            "helm"} == {n for n, _ in rows}
+    assert [v for n, v in rows if n == "kubernetes"] == [listed["kubernetes"]["newest"], listed["kubernetes"]["previous"]]
+    assert listed["images"]["kube-apiserver"].endswith(f":v{NEWEST}")
+    assert all(v for _, v in rows) and "programs" not in slipway("--help").stdout
+
+
+UPGRADED = """\
+apiVersion: slipway.dev/v1alpha1
+kind: Cluster
+metadata: {name: x}
+spec:
+""" f"  kubernetes: {NEWEST}\n" """\
+  provider: {ssh: {user: root}}
+  pools: [{name: c, roles: [control-plane, etcd, worker], hosts: [{name: c1, address: 192.0.2.1}]}]
+"""
+
+
+@pytest.mark.parametrize("by, status, sentence, hint", [
+    ("etcd restore", 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
+    (None, 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
+    ("rollback", 2, "/nowhere/before.db", None),  # its own: it goes on, and here finds no snapshot
+])
+def test_rollback_leaves_a_restore_alone(tmp_path, by, status, sentence, hint):
+    """An `etcd restore` that was interrupted ends as it was begun: rollback would put another snapshot back."""
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert slipway("render", cwd=tmp_path).returncode == 0
+    state = tmp_path / ".slipway" / "x"
+    (state / "previous.json").write_text(f'{{"version": "{PREVIOUS}", "snapshot": "/nowhere/before.db", "groups": {{}}}}')
+    marker = {"snapshot": "/nowhere/other.db", "sha256": "00", "token": "t", "restored": False} | ({"by": by} if by else {})
+    (state / "etcd-restore.json").write_text(json.dumps(marker))
+    r = slipway("rollback", "--yes", "--force", cwd=tmp_path)
+    assert r.returncode == status and sentence in r.stderr and (not hint or hint in r.stderr), r.stderr
+    assert (tmp_path / "cluster.yaml").read_text() == UPGRADED

@@ -74,10 +74,11 @@ static void test_file(void **state)
         struct error err CLEANUP(error_release) = { 0 };
         struct facts_file *file;
         struct facts f;
-        assert_int_equal(load("{\"nodes\": {\"w1\": {\"os\": {\"id\": \"rocky\", \"version\": \"9.4\"}, \"arch\": \"aarch64\", \"cgroup\": 1, "
-                              "\"capabilities\": [\"CAP_NET_ADMIN\", \"CAP_SYS_NICE\"]}},"
-                              " \"default\": {\"interface\": \"ens3\", \"ipvs\": false, \"os\": \"ubuntu\", \"cgroup\": 2}}",
-                                 &a, &file, &err),
+        assert_int_equal(
+                load("{\"nodes\": {\"w1\": {\"os\": {\"id\": \"rocky\", \"version\": \"9.4\"}, \"arch\": \"aarch64\", \"cgroup\": 1, "
+                     "\"capabilities\": [\"CAP_NET_ADMIN\", \"CAP_SYS_NICE\"]}},"
+                     " \"default\": {\"interface\": \"ens3\", \"ipvs\": false, \"os\": \"ubuntu\", \"cgroup\": 2}}",
+                        &a, &file, &err),
                 0);
         assert_int_equal(facts_for(file, &node, &f, &err), 0);
         assert_string_equal(f.os_id, "rocky");
@@ -99,14 +100,15 @@ static void test_addresses(void **state)
         struct error err CLEANUP(error_release) = { 0 };
         struct facts_file *file;
         struct cidr pods[2];
-        struct node nodes[] = { { .pool = &pool, .name = "a" }, { .pool = &pool, .name = "b" }, { .pool = &pool, .name = "c" } };
+        struct node nodes[] = { { .pool = &pool, .name = "a" }, { .pool = &pool, .name = "b" },
+                { .pool = &pool, .name = "c" } };
         struct cluster c = { .nodes = nodes, .node_count = 3, .network.pods = { 2, pods } };
         char text[IP_TEXT];
         cidr_parse("10.0.0.0/16", &pods[0], NULL);
         cidr_parse("fd00::/56", &pods[1], NULL);
         assert_int_equal(
-                load("{\"nodes\": {\"a\": {\"address\": \"192.0.2.1\"}, \"b\": {\"address\": \"host.example.net\", \"ip\": [\"fd00::2\", \"192.0.2.2\"]}}}", &a,
-                        &file, &err),
+                load("{\"nodes\": {\"a\": {\"address\": \"192.0.2.1\"}, \"b\": {\"address\": \"host.example.net\", \"ip\": [\"fd00::2\", \"192.0.2.2\"]}}}",
+                        &a, &file, &err),
                 0);
         facts_addresses(file, &c);
         facts_addresses(NULL, &c);
@@ -136,18 +138,26 @@ static void refused(const char *json, const char *message, const char *hint)
 static void test_refused(void **state)
 {
         refused("{\"default\": {\"os\": \"windows\"}}", "node w1: Windows is not supported", NULL);
-        refused("{\"default\": {\"os\": {\"id\": \"Windows Server 2022\"}}}", "node w1: Windows is not supported", NULL);
-        refused("{\"default\": {\"os\": \"plan9\"}}", "node w1: the operating system plan9 is not known", NULL);
-        refused("{\"default\": {\"arch\": \"riscv64\"}}", "node w1: the processor architecture riscv64 is not supported", "amd64 and arm64 are");
-        refused("{\"default\": {\"init\": \"openrc\"}}", "its init is openrc", NULL);
-        refused("{\"default\": {\"cgroup\": 3}}", "default: cgroup: 1 or 2 is wanted", NULL);
-        refused("{\"default\": {\"ip\": [\"1.2.3.4\", \"1.2.3.5\"]}}", "default: ip: at most one address of each family is wanted", NULL);
-        refused("{\"default\": {\"ip\": [\"x\"]}}", "an address or a list of addresses is wanted", NULL);
-        refused("{\"default\": {\"capabilities\": \"all\"}}", "capabilities: a list of names is wanted", NULL);
-        refused("{\"nodes\": {\"w1\": {\"interfaces\": \"eth0\"}}}", "w1: interfaces: no such fact", "did you mean interface?");
-        refused("{\"nodes\": []}", "nodes: an object with one entry a node is wanted", NULL);
-        refused("{\"nodes\": {\"w1\": 3}}", "w1: an object of facts is wanted", NULL);
-        refused("[]", "an object is wanted", NULL);
+        refused("{\"default\": {\"os\": {\"id\": \"Windows Server 2022\"}}}",
+                "node w1: Windows is not supported", NULL);
+        refused("{\"default\": {\"os\": \"plan9\"}}",
+                "node w1: the operating system plan9 is not supported", NULL);
+        refused("{\"default\": {\"arch\": \"riscv64\"}}",
+                "node w1: the processor architecture riscv64 is not supported",
+                "supported are amd64 and arm64");
+        refused("{\"default\": {\"init\": \"openrc\"}}", "the init system is openrc", NULL);
+        refused("{\"default\": {\"cgroup\": 3}}", "default: cgroup: must be 1 or 2", NULL);
+        refused("{\"default\": {\"ip\": [\"1.2.3.4\", \"1.2.3.5\"]}}",
+                "default: ip: must have at most one address of each family", NULL);
+        refused("{\"default\": {\"ip\": [\"x\"]}}", "must be an address or a list of addresses",
+                NULL);
+        refused("{\"default\": {\"capabilities\": \"all\"}}",
+                "capabilities: must be a list of names", NULL);
+        refused("{\"nodes\": {\"w1\": {\"interfaces\": \"eth0\"}}}", "w1: interfaces: unknown fact",
+                "did you mean interface?");
+        refused("{\"nodes\": []}", "nodes: must be an object with one entry per node", NULL);
+        refused("{\"nodes\": {\"w1\": 3}}", "w1: must be an object of facts", NULL);
+        refused("[]", "must be an object", NULL);
         refused("{", ":1:", NULL);
         refused("{\"nodes\": {\"w1\": {}, \"w1\": {}}}", "duplicate", NULL);
 }

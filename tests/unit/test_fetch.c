@@ -11,11 +11,13 @@
 #include "artifact/origin.h"
 #include "artifact/tar.h"
 #include "base/file.h"
+#include "config/minors.h"
 
 static void expands_to(const char *name, const char *version, const char *url, const char *sums)
 {
         const struct origin *o = origin_of(name);
-        char *got = origin_expand(o->url, version, "arm64"), *got_sums = o->sums ? origin_expand(o->sums, version, "arm64") : NULL;
+        char *got = origin_expand(o->url, version, "arm64"),
+             *got_sums = o->sums ? origin_expand(o->sums, version, "arm64") : NULL;
         assert_string_equal(got, url);
         if (sums)
                 assert_string_equal(got_sums, sums);
@@ -27,18 +29,23 @@ static void expands_to(const char *name, const char *version, const char *url, c
 
 static void urls(void **state)
 {
-        expands_to("kubelet", "1.36.3", "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubelet",
-                "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubelet.sha256");
-        expands_to("etcdctl", "3.6.16", "https://github.com/etcd-io/etcd/releases/download/v3.6.16/etcd-v3.6.16-linux-arm64.tar.gz",
+        expands_to("kubelet", KUBERNETES_NEWEST,
+                "https://dl.k8s.io/release/v" KUBERNETES_NEWEST "/bin/linux/arm64/kubelet",
+                "https://dl.k8s.io/release/v" KUBERNETES_NEWEST "/bin/linux/arm64/kubelet.sha256");
+        expands_to("etcdctl", "3.6.16",
+                "https://github.com/etcd-io/etcd/releases/download/v3.6.16/etcd-v3.6.16-linux-arm64.tar.gz",
                 "https://github.com/etcd-io/etcd/releases/download/v3.6.16/SHA256SUMS");
-        expands_to("runc", "1.5.2", "https://github.com/opencontainers/runc/releases/download/v1.5.2/runc.arm64",
+        expands_to("runc", "1.5.2",
+                "https://github.com/opencontainers/runc/releases/download/v1.5.2/runc.arm64",
                 "https://github.com/opencontainers/runc/releases/download/v1.5.2/runc.sha256sum");
-        expands_to("crun", "1.29.1", "https://github.com/containers/crun/releases/download/1.29.1/crun-1.29.1-linux-arm64", NULL);
+        expands_to("crun", "1.29.1",
+                "https://github.com/containers/crun/releases/download/1.29.1/crun-1.29.1-linux-arm64",
+                NULL);
         char *member = origin_expand(origin_of("etcd")->member, "3.6.16", "amd64");
         assert_string_equal(member, "etcd-v3.6.16-linux-amd64/etcd");
         free(member);
-        char *flags = origin_expand("{major}.{minor} {v} {x}", "1.36.3", "amd64");
-        assert_string_equal(flags, "1.36 1.36.3 {x}");
+        char *flags = origin_expand("{major}.{minor} {v} {x}", KUBERNETES_NEWEST, "amd64");
+        assert_string_equal(flags, "1.36 " KUBERNETES_NEWEST " {x}");
         free(flags);
         char *m = origin_mirrored("http://m.example/k8s//", "https://dl.k8s.io/release/x");
         assert_string_equal(m, "http://m.example/k8s/dl.k8s.io/release/x");
@@ -63,7 +70,8 @@ static void every_item_has_an_origin(void **state)
                 char *name, *version;
                 assert_true(image_words(c.images[i].name, &name, &version));
                 const struct image_origin *o = image_origin_of(name);
-                assert_true(o ? recipe_of(o->recipe) && o->path[0] == '/' : i == IMG_HAPROXY || i == IMG_KEEPALIVED || i >= IMG_KUBE_PROXY);
+                assert_true(o ? recipe_of(o->recipe) && o->path[0] == '/'
+                              : i == IMG_HAPROXY || i == IMG_KEEPALIVED || i >= IMG_KUBE_PROXY);
                 free(name);
                 free(version);
         }
@@ -75,14 +83,17 @@ static void references(void **state)
         static const struct {
                 const char *text, *name, *version;
         } good[] = {
-                { "registry.k8s.io/kube-apiserver:v1.36.3", "kube-apiserver", "1.36.3" },
+                { "registry.k8s.io/kube-apiserver:v" KUBERNETES_NEWEST, "kube-apiserver",
+                        KUBERNETES_NEWEST },
                 { "localhost:5000/pause:3.10", "pause", "3.10" },
                 { "pause:x", "pause", "x" },
                 { "registry.k8s.io/etcd:3.6.16-0", "etcd", "3.6.16" },
                 { "docker.io/library/haproxy:3.2.4-alpine", "haproxy", "3.2.4-alpine" },
-                { "ghcr.io/flannel-io/flannel-cni-plugin:v1.6.2-flannel1", "flannel-cni-plugin", "1.6.2-flannel1" },
+                { "ghcr.io/flannel-io/flannel-cni-plugin:v1.6.2-flannel1", "flannel-cni-plugin",
+                        "1.6.2-flannel1" },
         };
-        static const char *const bad[] = { "localhost:5000/pause", "pause", "pause:", "a/:x", "a/b@sha256:00" };
+        static const char *const bad[] = { "localhost:5000/pause", "pause", "pause:", "a/:x",
+                "a/b@sha256:00" };
         char *name, *version;
         for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
                 assert_true(image_words(good[i].text, &name, &version));
@@ -105,7 +116,9 @@ static void sums(void **state)
         assert_string_equal(out, HEX_A);
         assert_true(sums_find("# SHA256\n" HEX_A "  one\n" HEX_B " *./dir/two\r\n", "two", out));
         assert_string_equal(out, HEX_B);
-        assert_true(sums_find("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA  one", "one", out));
+        assert_true(
+                sums_find("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA  one",
+                        "one", out));
         assert_string_equal(out, HEX_A);
         assert_false(sums_find(HEX_A "  one\n", "on", out));
         assert_false(sums_find(HEX_A "  one\n", "none", out));
@@ -162,7 +175,9 @@ static void lock_round_trip(void **state)
         char *path = path_join(dir, "bundle.lock");
         struct error err CLEANUP(error_release) = { 0 };
         struct locked l = { 0 };
-        struct lock_entry a = { .digest = HEX_A, .size = 1, .source = "build" }, b = { .digest = HEX_B, .size = (int64_t)5 << 30, .source = "upstream" }, got;
+        struct lock_entry a = { .digest = HEX_A, .size = 1, .source = "build" },
+                          b = { .digest = HEX_B, .size = (int64_t)5 << 30, .source = "upstream" },
+                          got;
         assert_int_equal(locked_read(&l, path, &err), 0); /* not there: empty */
         locked_put(&l, "z@1/amd64", &a);
         locked_put(&l, "a@1/amd64", &b);
@@ -177,7 +192,8 @@ static void lock_round_trip(void **state)
         assert_true(got.size == (int64_t)5 << 30);
         assert_string_equal(got.source, "upstream");
         assert_false(locked_get(&l, "b", &got));
-        snprintf(a.source, sizeof(a.source), "bundle"); /* the same digest from elsewhere is no change */
+        snprintf(a.source, sizeof(a.source),
+                "bundle"); /* the same digest from elsewhere is no change */
         locked_put(&l, "z@1/amd64", &a);
         assert_false(l.changed);
         assert_int_equal(locked_write(&l, path, &err), 0);
@@ -185,10 +201,13 @@ static void lock_round_trip(void **state)
         assert_string_equal(one.data, two.data);
         locked_release(&l);
 
-        static const char *const damaged[] = { "{", "[]", "{\"version\": 2, \"items\": {}}", "{\"version\": 1, \"items\": {\"a\": {\"sha256\": \"x\"}}}",
-                "{\"version\": 1, \"items\": {\"a\": {\"sha256\": \"" HEX_A "\", \"size\": -1, \"source\": \"build\"}}}" };
+        static const char *const damaged[] = { "{", "[]", "{\"version\": 2, \"items\": {}}",
+                "{\"version\": 1, \"items\": {\"a\": {\"sha256\": \"x\"}}}",
+                "{\"version\": 1, \"items\": {\"a\": {\"sha256\": \"" HEX_A
+                "\", \"size\": -1, \"source\": \"build\"}}}" };
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
-                assert_int_equal(file_write(path, damaged[i], strlen(damaged[i]), 0644, 0, NULL, &err), 0);
+                assert_int_equal(
+                        file_write(path, damaged[i], strlen(damaged[i]), 0644, 0, NULL, &err), 0);
                 assert_int_equal(locked_read(&l, path, &err), -EBADMSG);
                 assert_non_null(strstr(err.message, "damaged"));
                 locked_release(&l);
@@ -199,7 +218,9 @@ static void lock_round_trip(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(urls), cmocka_unit_test(every_item_has_an_origin), cmocka_unit_test(references),
-                cmocka_unit_test(sums), cmocka_unit_test(tar_bytes), cmocka_unit_test(lock_round_trip) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(urls),
+                cmocka_unit_test(every_item_has_an_origin), cmocka_unit_test(references),
+                cmocka_unit_test(sums), cmocka_unit_test(tar_bytes),
+                cmocka_unit_test(lock_round_trip) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The Identity on disk: a second run changes nothing, a run killed anywhere is mended, damage is refused. */
+/* The Identity on disk: a second run changes nothing, a run killed anywhere is mended, damage is
+ * refused. */
 #include "pki_fixture.h"
 
 static void test_second_run_changes_nothing(void **unused)
@@ -24,12 +25,12 @@ static void test_first_run(void **unused)
         assert_true(id.created);
         assert_int_equal(strlen(id.prefix), 5);
         assert_true(id.prefix[0] >= 'a' && id.prefix[0] <= 'z');
-        assert_int_equal(strlen(id.token_id), 6);
-        assert_int_equal(strlen(id.token_secret), 16);
+        assert_null(id.token_id); /* no bootstrap token stands */
         assert_int_equal(strlen(id.certificate_key), 64);
         assert_int_equal(strlen(id.encryption_key), 44);
         assert_int_equal(strlen(id.vrrp_password), 8);
-        assert_true(has_prefix(id.sa_key, "-----BEGIN EC PRIVATE KEY-----\n") && has_prefix(id.sa_pub, "-----BEGIN PUBLIC KEY-----\n"));
+        assert_true(has_prefix(id.sa_key, "-----BEGIN EC PRIVATE KEY-----\n") &&
+                    has_prefix(id.sa_pub, "-----BEGIN PUBLIC KEY-----\n"));
         assert_true(!id.lb.cert && !id.dex.cert);
         for (int ca = 0; ca < CA_COUNT; ca++) {
                 char *cn CLEANUP(free_p) = subject(id.ca[ca].x509, NID_commonName);
@@ -39,11 +40,12 @@ static void test_first_run(void **unused)
                 assert_int_equal(asn1_time(X509_get0_notAfter(id.ca[ca].x509)), NOW + 10 * YEAR);
                 assert_int_equal(asn1_time(X509_get0_notBefore(id.ca[ca].x509)), NOW - 300);
         }
-        char *secret CLEANUP(free_p) = xstrdup(id.token_secret), *key CLEANUP(free_p) = xstrdup(id.ca[0].key);
+        char *secret CLEANUP(free_p) = xstrdup(id.vrrp_password),
+                     *key CLEANUP(free_p) = xstrdup(id.ca[0].key);
         identity_release(&id);
         open_ok(&again, NOW);
         assert_false(again.created);
-        assert_string_equal(again.token_secret, secret);
+        assert_string_equal(again.vrrp_password, secret);
         assert_string_equal(again.ca[0].key, key);
         identity_release(&again);
 }
@@ -56,7 +58,8 @@ static void test_damaged_node_file(void **unused)
         open_ok(&id, NOW);
         node_ok(&id, 2, &n);
         node_identity_release(&n);
-        char *path CLEANUP(free_p) = path_join(dir, "nodes/w1.pem"), *good CLEANUP(free_p) = get(path);
+        char *path CLEANUP(free_p) = path_join(dir, "nodes/w1.pem"),
+                   *good CLEANUP(free_p) = get(path);
         size_t len = strlen(good);
         for (size_t at = 0; at < len; at += 61) {
                 char *bad CLEANUP(free_p) = xstrdup(good);
@@ -67,7 +70,8 @@ static void test_damaged_node_file(void **unused)
                 put(path, bad);
                 node_ok(&id, 2, &n);
                 for (int l = LEAF_KUBELET_CLIENT; l < LEAF_COUNT; l++)
-                        check_leaf(&n.leaf[l], &id.ca[CA_CLUSTER], l == LEAF_KUBELET_SERVER ? USAGE_SERVER : USAGE_CLIENT, NOW);
+                        check_leaf(&n.leaf[l], &id.ca[CA_CLUSTER],
+                                l == LEAF_KUBELET_SERVER ? USAGE_SERVER : USAGE_CLIENT, NOW);
                 node_identity_release(&n);
         }
         char *kept CLEANUP(free_p) = get(path);
@@ -76,6 +80,25 @@ static void test_damaged_node_file(void **unused)
         node_ok(&id, 2, &n);
         assert_non_null(strstr(kept, n.leaf[LEAF_FLANNEL].key));
         node_identity_release(&n);
+        identity_release(&id);
+}
+
+/* A state of before still says which token the cluster was made with: up takes that one out of the
+ * API. */
+static void test_token_of_before(void **unused)
+{
+        struct identity id;
+        open_ok(&id, NOW);
+        identity_release(&id);
+        char *path CLEANUP(free_p) = path_join(dir, "identity.json"),
+                   *text CLEANUP(free_p) = get(path);
+        assert_null(strstr(text, "token"));
+        char *before CLEANUP(free_p) =
+                xasprintf("{\"tokenID\": \"abcdef\", \"tokenSecret\": \"0123456789abcdef\",%s",
+                        strchr(text, '{') + 1);
+        put(path, before);
+        open_ok(&id, NOW);
+        assert_string_equal(id.token_id, "abcdef");
         identity_release(&id);
 }
 
@@ -126,10 +149,12 @@ static void test_killed_after_each_write(void **unused)
         assert_int_equal(k, 12); /* the mark, 3 × 2, 2, identity.json, 2 */
 }
 
-static const char *const treasures[] = { "identity.json", "pki/ca.key", "pki/ca.crt", "pki/etcd/ca.key", "pki/etcd/ca.crt", "pki/front-proxy-ca.key",
-        "pki/front-proxy-ca.crt", "pki/sa.key", "pki/sa.pub" };
+static const char *const treasures[] = { "identity.json", "pki/ca.key", "pki/ca.crt",
+        "pki/etcd/ca.key", "pki/etcd/ca.crt", "pki/front-proxy-ca.key", "pki/front-proxy-ca.crt",
+        "pki/sa.key", "pki/sa.pub" };
 
-/* Whatever is missing from an Identity that was in use, nothing is made up: only sa.pub can be computed. */
+/* Whatever is missing from an Identity that was in use, nothing is made up: only sa.pub can be
+ * computed. */
 static void test_missing_subsets(void **unused)
 {
         char *text[ARRAY_SIZE(treasures)];
@@ -163,7 +188,8 @@ static void test_damaged_authorities(void **unused)
 {
         run_all(NOW);
         for (size_t i = 0; i + 1 < ARRAY_SIZE(treasures); i++) {
-                char *path CLEANUP(free_p) = path_join(dir, treasures[i]), *good CLEANUP(free_p) = get(path);
+                char *path CLEANUP(free_p) = path_join(dir, treasures[i]),
+                           *good CLEANUP(free_p) = get(path);
                 char *cut CLEANUP(free_p) = xstrndup(good, strlen(good) / 2);
                 put(path, "");
                 open_refused(NOW, EXIT_STATE, "empty");
@@ -181,7 +207,9 @@ static void test_damaged_authorities(void **unused)
                 unlink(path);
                 put(path, good);
         }
-        char *a CLEANUP(free_p) = path_join(dir, "pki/ca.key"), *b CLEANUP(free_p) = path_join(dir, "pki/etcd/ca.key"), *key CLEANUP(free_p) = get(b);
+        char *a CLEANUP(free_p) = path_join(dir, "pki/ca.key"),
+                *b CLEANUP(free_p) = path_join(dir, "pki/etcd/ca.key"),
+                *key CLEANUP(free_p) = get(b);
         put(a, key);
         open_refused(NOW, EXIT_STATE, "pki/ca.key: the key does not belong to the certificate in ");
 }
@@ -197,7 +225,8 @@ static void test_foreign_identity(void **unused)
 
 static void test_state_directory(void **unused)
 {
-        char *file CLEANUP(free_p) = path_join(tmp, "file"), *real CLEANUP(free_p) = path_join(tmp, "real");
+        char *file CLEANUP(free_p) = path_join(tmp, "file"),
+                   *real CLEANUP(free_p) = path_join(tmp, "real");
         put(file, "x");
         assert_int_equal(rename(file, state), 0);
         open_refused(NOW, EXIT_STATE, "is not a directory");
@@ -221,7 +250,7 @@ static void test_state_directory(void **unused)
         if (geteuid() != 0)
                 return;
         assert_int_equal(chown(dir, 12345, 12345), 0);
-        open_refused(NOW, EXIT_STATE, "belongs to user 12345, and this is root");
+        open_refused(NOW, EXIT_STATE, "belongs to user 12345, but slipway runs as root");
 }
 
 static void test_lock(void **unused)
@@ -271,7 +300,8 @@ static int full_disk(bool first)
 
 static void test_full_disk(void **unused)
 {
-        char *pki CLEANUP(free_p) = path_join(dir, "pki"), *mark CLEANUP(free_p) = path_join(dir, "creating"),
+        char *pki CLEANUP(free_p) = path_join(dir, "pki"),
+                  *mark CLEANUP(free_p) = path_join(dir, "creating"),
                   *node CLEANUP(free_p) = path_join(dir, "nodes/w1.pem");
         struct identity id;
         assert_int_equal(full_disk(true), 7);
@@ -301,7 +331,8 @@ static void test_held(void **unused)
         assert_int_equal(identity_keep(&id, &nodes[2], &out, &err), 0);
         assert_false(out.held);
         assert_int_equal(identity_node(&id, &cluster, &nodes[2], &again, &err), 0);
-        assert_string_equal(again.leaf[LEAF_KUBELET_CLIENT].cert, out.leaf[LEAF_KUBELET_CLIENT].cert);
+        assert_string_equal(
+                again.leaf[LEAF_KUBELET_CLIENT].cert, out.leaf[LEAF_KUBELET_CLIENT].cert);
         node_identity_release(&again);
         id.holding = true;
         assert_int_equal(identity_node(&id, &cluster, &nodes[2], &again, &err), 0);
@@ -322,7 +353,8 @@ static void test_many_nodes(void **unused)
                 struct node n = nodes[2];
                 struct node_identity out;
                 struct error err CLEANUP(error_release) = { 0 };
-                snprintf(name, sizeof(name), "worker-%zu", i / 2); /* every second time from its file */
+                snprintf(name, sizeof(name), "worker-%zu",
+                        i / 2); /* every second time from its file */
                 n.name = name;
                 assert_int_equal(identity_node(&id, &cluster, &n, &out, &err), 0);
                 node_identity_release(&out);
@@ -337,6 +369,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 T(test_first_run),
+                T(test_token_of_before),
                 T(test_second_run_changes_nothing),
                 T(test_damaged_node_file),
                 T(test_killed_after_each_write),

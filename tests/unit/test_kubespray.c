@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "config/kubespray/kubespray.h"
+#include "config/minors.h"
 
 struct fixture {
         struct arena arena;
@@ -45,7 +46,8 @@ static const char *var(struct fixture *f, const char *name, const char *key)
 static void test_words_of_a_host(void **state)
 {
         struct fixture f CLEANUP(end);
-        begin(&f, "a x=1 y=\"two words\" z='{\"k\": \"v\"}' # w=4\r\n  ; comment\nb x=\"say \\\"hi\\\"\" e=\n");
+        begin(&f,
+                "a x=1 y=\"two words\" z='{\"k\": \"v\"}' # w=4\r\n  ; comment\nb x=\"say \\\"hi\\\"\" e=\n");
         assert_string_equal(var(&f, "a", "x"), "1");
         assert_string_equal(var(&f, "a", "y"), "two words");
         assert_string_equal(tree_get(inventory_get(&f.inv, host(&f, "a"), "z"), "k")->text, "v");
@@ -56,7 +58,8 @@ static void test_words_of_a_host(void **state)
 
 static void test_ranges(void **state)
 {
-        static const char *const names[] = { "n1", "n2", "n3", "r-a-01", "r-a-03", "r-b-01", "r-b-03", "2001:db8::1", "plain" };
+        static const char *const names[] = { "n1", "n2", "n3", "r-a-01", "r-a-03", "r-b-01",
+                "r-b-03", "2001:db8::1", "plain" };
         struct fixture f CLEANUP(end);
         begin(&f, "n[1:3]\nr-[a:b]-[01:03:2]:2222\n[2001:db8::1]:22\nplain:22\n");
         assert_int_equal(f.inv.host_count, ARRAY_SIZE(names));
@@ -70,8 +73,9 @@ static void test_ranges(void **state)
 static void test_the_nearest_variable_wins(void **state)
 {
         struct fixture f CLEANUP(end);
-        begin(&f, "[all:vars]\nv=all\nw=all\n[parent:vars]\nv=parent\nw=parent\n[parent:children]\nchild\n[child]\na\nb "
-                  "v=own\n[child:vars]\nv=child\n[other]\nc\n");
+        begin(&f,
+                "[all:vars]\nv=all\nw=all\n[parent:vars]\nv=parent\nw=parent\n[parent:children]\nchild\n[child]\na\nb "
+                "v=own\n[child:vars]\nv=child\n[other]\nc\n");
         assert_string_equal(var(&f, "a", "v"), "child");
         assert_string_equal(var(&f, "a", "w"), "parent");
         assert_string_equal(var(&f, "b", "v"), "own");
@@ -103,8 +107,8 @@ static void test_bounds(void **state)
 {
         struct str many CLEANUP(str_release) = { 0 };
         refused("n[0:999999999]\n", "f:1: the inventory has more than 20000 hosts");
-        refused("n[0:9][0:9][0:9][0:9][0:9]\n", "f:1: [0:9] is no range of hosts");
-        refused("n[1:99999999999]\n", "f:1: [1:99999999999] is no range of hosts");
+        refused("n[0:9][0:9][0:9][0:9][0:9]\n", "f:1: [0:9] is not a range of hosts");
+        refused("n[1:99999999999]\n", "f:1: [1:99999999999] is not a range of hosts");
         str_add(&many, "[g]\n");
         for (int i = 0; i < 100; i++)
                 str_add(&many, "n[1:19999]\n");
@@ -143,23 +147,31 @@ static void contains(const char *vars, const char *want)
 static void test_translations(void **state)
 {
         contains("", "metadata: {name: test-cluster}\n");
-        contains("kube_version: v1.35.4", "  kubernetes: 1.35.4\n");
+        contains("kube_version: v" KUBERNETES_PREVIOUS, "  kubernetes: " KUBERNETES_PREVIOUS "\n");
         contains("kube_version: v1.9.0", "# NOTE: kube_version was v1.9.0: ");
         contains("{a: b.c, dns_domain: \"x.{{ a }}\"}", "    domain: x.b.c\n");
-        contains("dns_domain: \"{{ a | default('x') }}\"", "# NOTE: dns_domain is a Jinja expression that only Ansible can work out: {{ a | default('x') }}\n");
-        contains("{a: \"{{ b }}\", b: \"{{ a }}\", dns_domain: \"{{ a }}\"}", "# NOTE: dns_domain is a Jinja");
-        contains("container_manager: rkt", "# NOTE: the container runtime was rkt, which Kubernetes no longer has");
-        contains("kube_apiserver_port: 99999", "# NOTE: kube_apiserver_port was 99999, which port cannot be\n");
-        contains("{kube_encrypt_secret_data: yes, kube_encryption_algorithm: aescbc}", "  encryption: aescbc\n");
-        contains("kubelet_custom_flags: [--v=1, --v=2]", "        v: \"1\"\n        # NOTE: v was there twice, also as 2\n");
-        contains("no_such_thing: 1", "no counterpart here, named at the end of the file\n  #   no_such_thing\n");
+        contains("dns_domain: \"{{ a | default('x') }}\"",
+                "# NOTE: dns_domain is a Jinja expression that only Ansible can evaluate: {{ a | default('x') }}\n");
+        contains("{a: \"{{ b }}\", b: \"{{ a }}\", dns_domain: \"{{ a }}\"}",
+                "# NOTE: dns_domain is a Jinja");
+        contains("container_manager: rkt",
+                "# NOTE: the container runtime was rkt, which Kubernetes no longer supports");
+        contains("kube_apiserver_port: 99999",
+                "# NOTE: kube_apiserver_port was 99999, which is not a valid value of port\n");
+        contains("{kube_encrypt_secret_data: yes, kube_encryption_algorithm: aescbc}",
+                "  encryption: aescbc\n");
+        contains("kubelet_custom_flags: [--v=1, --v=2]",
+                "        v: \"1\"\n        # NOTE: v was set twice, also to 2\n");
+        contains("no_such_thing: 1",
+                "no equivalent in cluster.yaml: see the end of the file\n  #   no_such_thing\n");
         contains("\"bad\\nname\": 1", "bad\\nname\n");
 }
 
 static void test_no_control_plane(void **state)
 {
         char *text CLEANUP(free_p) = convert("[kube_node]\nw\n", "");
-        assert_string_equal(text, "the inventory has no host in the group kube_control_plane (or kube-master)");
+        assert_string_equal(
+                text, "the inventory has no host in the group kube_control_plane (or kube-master)");
 }
 
 int main(void)

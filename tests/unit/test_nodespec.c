@@ -10,62 +10,6 @@
 
 #define MANIFESTS "/etc/kubernetes/manifests/"
 
-/* ---- who has what ---- */
-
-static void test_roles(void **state)
-{
-        static const struct {
-                const char *path;
-                bool control, etcd, worker;
-        } table[] = {
-                { "/etc/etcd/etcd.yaml", false, true, false },
-                { "/etc/systemd/system/etcd.service", false, true, false },
-                { "/etc/kubernetes/pki/etcd/server.key", false, true, false },
-                { "/etc/kubernetes/pki/etcd/ca.crt", true, true, false },
-                { "/etc/kubernetes/pki/etcd/ca.key", false, false, false },
-                { "/etc/kubernetes/pki/ca.crt", true, false, true },
-                { "/etc/kubernetes/pki/ca.key", true, false, false },
-                { "/etc/kubernetes/pki/sa.key", true, false, false },
-                { MANIFESTS "kube-apiserver.yaml", true, false, false },
-                { MANIFESTS "kube-scheduler.yaml", true, false, false },
-                { "/etc/kubernetes/admin.conf", true, false, false },
-                { "/etc/kubernetes/kubelet.conf", true, false, true },
-                { "/var/lib/kubelet/config.yaml", true, false, true },
-                { "/var/lib/kubelet/instance-config.yaml", true, false, true },
-                { "/var/lib/kube-proxy/config.conf", true, false, true },
-                { "/etc/slipway/haproxy.cfg", true, false, true },
-                { "/etc/slipway/keepalived.conf", true, false, false },
-                { "/etc/containerd/config.toml", true, false, true },
-                { "/etc/kube-flannel/cni-conf.json", true, false, true },
-        };
-        struct fixture f;
-        fixture_init(&f, "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {ssh: {user: root}}\n "
-                         " api: {vip: 192.0.2.10}\n  pools:\n"
-                         "    - {name: control, roles: [control-plane], hosts: [{name: c1, address: 192.0.2.11}]}\n"
-                         "    - {name: etcd, roles: [etcd], hosts: [{name: e1, address: 192.0.2.31}]}\n"
-                         "    - {name: worker, hosts: [{name: w1, address: 192.0.2.21}]}\n");
-        for (size_t i = LEAF_ETCD_SERVER; i <= LEAF_ETCD_HEALTHCHECK; i++) /* as pki gives them out: only where etcd runs */
-                f.leaves[0].leaf[i] = (struct leaf){ 0 };
-        struct nodespec c, e, w;
-        fixture_render(&f, "c1", &c);
-        fixture_render(&f, "w1", &w);
-        f.leaves[0] = (struct node_identity){ .leaf = { [LEAF_ETCD_SERVER] = { PEM("s"), PEM("SECRET") }, [LEAF_ETCD_PEER] = { PEM("p"), PEM("SECRET") } } };
-        fixture_render(&f, "e1", &e);
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-                const char *p = table[i].path;
-                if (!!nodespec_find(&c, SPEC_FILE, p) != table[i].control || !!nodespec_find(&e, SPEC_FILE, p) != table[i].etcd ||
-                        !!nodespec_find(&w, SPEC_FILE, p) != table[i].worker)
-                        fail_msg("%s is on the wrong nodes", p);
-        }
-        has(&c, MANIFESTS "kube-apiserver.yaml", "--etcd-servers=https://192.0.2.31:2379");
-        assert_null(nodespec_find(&e, SPEC_UNIT, "kubelet.service"));
-        assert_null(nodespec_find(&e, SPEC_PACKAGE, "haproxy"));
-        nodespec_release(&c);
-        nodespec_release(&e);
-        nodespec_release(&w);
-        fixture_release(&f);
-}
-
 /* Units that a file restarts are units of the node or of its OS. */
 static void test_units(void **state)
 {
@@ -73,18 +17,21 @@ static void test_units(void **state)
         struct nodespec s;
         fixture_init(&f, ha_yaml);
         fixture_render(&f, "c1", &s);
-        static const char *const started[] = { "etcd.service", "containerd.service", "slipway-haproxy.service", "slipway-keepalived.service", "kubelet.service",
+        static const char *const started[] = { "etcd.service", "containerd.service",
+                "slipway-haproxy.service", "slipway-keepalived.service", "kubelet.service",
                 "kube-proxy.service", "flanneld.service" };
         for (size_t i = 0; i < ARRAY_SIZE(started); i++) {
                 const struct spec_entry *e = nodespec_find(&s, SPEC_UNIT, started[i]);
                 char *path CLEANUP(free_p) = xasprintf("/etc/systemd/system/%s", started[i]);
                 assert_non_null(e);
                 assert_int_equal(e->flags & (SPEC_ENABLE | SPEC_START), SPEC_ENABLE | SPEC_START);
-                has(&s, path, "ConditionPathExists="); /* or it would fail until the other files come */
+                has(&s, path,
+                        "ConditionPathExists="); /* or it would fail until the other files come */
         }
         assert_int_equal(nodespec_find(&s, SPEC_UNIT, "haproxy.service")->flags, SPEC_DISABLE);
         assert_int_equal(nodespec_find(&s, SPEC_UNIT, "keepalived.service")->flags, SPEC_DISABLE);
-        assert_string_equal(nodespec_find(&s, SPEC_FILE, "/etc/containerd/config.toml")->units, "containerd.service");
+        assert_string_equal(nodespec_find(&s, SPEC_FILE, "/etc/containerd/config.toml")->units,
+                "containerd.service");
         nodespec_release(&s);
         fixture_release(&f);
 }
@@ -98,19 +45,24 @@ static void test_control_plane(void **state)
         fixture_init(&f, ha_yaml);
         fixture_render(&f, "c2", &s);
         const char *m = MANIFESTS "kube-apiserver.yaml";
-        static const char *const flags[] = { "--advertise-address=192.0.2.12", "--etcd-servers=https://127.0.0.1:2379",
-                "--encryption-provider-config=/etc/kubernetes/encryption/config.yaml", "--audit-policy-file=/etc/kubernetes/audit/policy.yaml",
+        static const char *const flags[] = { "--advertise-address=192.0.2.12",
+                "--etcd-servers=https://127.0.0.1:2379",
+                "--encryption-provider-config=/etc/kubernetes/encryption/config.yaml",
+                "--audit-policy-file=/etc/kubernetes/audit/policy.yaml",
                 "--admission-control-config-file=/etc/kubernetes/admission/config.yaml",
-                "--service-account-issuer=https://kubernetes.default.svc.cluster.local", "kube-apiserver.advertise-address.endpoint: \"192.0.2.12:6443\"",
-                "image: registry.k8s.io/kube-apiserver:v1.36.3" };
+                "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+                "kube-apiserver.advertise-address.endpoint: \"192.0.2.12:6443\"",
+                "image: registry.k8s.io/kube-apiserver:v" KUBERNETES_NEWEST };
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 has(&s, m, flags[i]);
         has(&s, MANIFESTS "kube-controller-manager.yaml", "--node-cidr-mask-size=24");
         has(&s, "/etc/kubernetes/encryption/config.yaml", "secret: U0VDUkVU");
-        has(&s, "/etc/kubernetes/controller-manager.conf", "server: https://127.0.0.2:7443\n    tls-server-name: \"127.0.0.1\"");
+        has(&s, "/etc/kubernetes/controller-manager.conf",
+                "server: https://127.0.0.2:7443\n    tls-server-name: \"127.0.0.1\"");
         has(&s, "/etc/kubernetes/admin.conf", "server: https://192.0.2.10:6443");
         has(&s, "/etc/kubernetes/kubelet.conf", "server: https://127.0.0.1:7443");
-        has(&s, "/etc/etcd/etcd.yaml", "initial-cluster: \"c1=https://192.0.2.11:2380,c2=https://192.0.2.12:2380,c3=https://192.0.2.13:2380\"");
+        has(&s, "/etc/etcd/etcd.yaml",
+                "initial-cluster: \"c1=https://192.0.2.11:2380,c2=https://192.0.2.12:2380,c3=https://192.0.2.13:2380\"");
         has(&s, "/etc/etcd/etcd.yaml", "initial-cluster-token: ha-ab12c");
         has(&s, "/etc/slipway/haproxy.cfg", "server c3 192.0.2.13:6443");
         has(&s, "/var/lib/kubelet/config.yaml", "key: node-role.kubernetes.io/control-plane");
@@ -123,8 +75,11 @@ static void test_keepalived(void **state)
         static const struct {
                 const char *vip;
                 const char *id;
-        } table[] = { { "192.0.2.10", "virtual_router_id 12\n" }, { "10.0.255.255", "virtual_router_id 255\n" }, { "10.0.1.255", "virtual_router_id 1\n" },
-                { "10.0.0.0", "virtual_router_id 255\n" }, { "fd00::1:2", "virtual_router_id 3\n" }, { "fd00::ffff:ffff", "virtual_router_id 255\n" } };
+        } table[] = { { "192.0.2.10", "virtual_router_id 12\n" },
+                { "10.0.255.255", "virtual_router_id 255\n" },
+                { "10.0.1.255", "virtual_router_id 1\n" },
+                { "10.0.0.0", "virtual_router_id 255\n" }, { "fd00::1:2", "virtual_router_id 3\n" },
+                { "fd00::ffff:ffff", "virtual_router_id 255\n" } };
         struct fixture f;
         fixture_init(&f, ha_yaml);
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -132,24 +87,60 @@ static void test_keepalived(void **state)
                 f.cluster->api.vip = table[i].vip;
                 fixture_render(&f, "c1", &s);
                 has(&s, "/etc/slipway/keepalived.conf", table[i].id);
-                assert_int_equal(nodespec_find(&s, SPEC_FILE, "/etc/slipway/keepalived.conf")->class, CLASS_SECRET);
+                assert_int_equal(
+                        nodespec_find(&s, SPEC_FILE, "/etc/slipway/keepalived.conf")->class,
+                        CLASS_SECRET);
                 nodespec_release(&s);
         }
         struct nodespec s;
         f.cluster->api.vip = "192.0.2.10";
         f.cluster->api.virtual_router_id = 77;
         fixture_render(&f, "c3", &s);
-        static const char *const lines[] = { "virtual_router_id 77\n", "priority 198\n", "unicast_src_ip 192.0.2.13\n",
-                "                192.0.2.11\n                192.0.2.12\n", "192.0.2.10/32 dev eth0", "auth_pass secretpw", "</dev/tcp/127.0.0.3/7443'\"" };
+        static const char *const lines[] = { "virtual_router_id 77\n", "priority 198\n",
+                "unicast_src_ip 192.0.2.13\n",
+                "                192.0.2.11\n                192.0.2.12\n",
+                "192.0.2.10/32 dev eth0", "auth_pass secretpw", "</dev/tcp/127.0.0.3/343'\"" };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
                 has(&s, "/etc/slipway/keepalived.conf", lines[i]);
-        has(&s, "/etc/slipway/haproxy.cfg", "bind 127.0.0.3:7443\n");
+        has(&s, "/etc/slipway/haproxy.cfg",
+                "bind 127.0.0.3:343\n"); /* below 1024: not for everybody to take */
         nodespec_release(&s);
-        struct pair locked[] = { { "anonymous-auth", "false" } }; /* then the balancer sees life, not readiness */
-        f.cluster->components.apiserver.flags = (struct pairs){ .v = locked, .n = 1 };
+        f.cluster->api.local_balancer =
+                false; /* then the API server is asked, and has to show its certificate */
         fixture_render(&f, "c3", &s);
-        has(&s, "/etc/slipway/keepalived.conf", "apiserver-kubelet-client.key https://127.0.0.1:6443/readyz");
-        has_not(&s, "/etc/slipway/haproxy.cfg", "127.0.0.3");
+        has(&s, "/etc/slipway/keepalived.conf",
+                "\"/usr/bin/curl -sf --cacert /etc/slipway/api-ca.crt --max-time 4 -o /dev/null https://127.0.0.1:6443/readyz\"");
+        assert_string_equal(
+                content(&s, "/etc/slipway/api-ca.crt"), f.identity.ca[CA_CLUSTER].bundle);
+        nodespec_release(&s);
+        fixture_release(&f);
+}
+
+/* Who listens where an API server should has to show that it is one: no check takes just any
+ * certificate. */
+static void test_checks_verify(void **state)
+{
+        static const char *const names[] = { "c1", "w1" };
+        struct fixture f;
+        fixture_init(&f, ha_yaml);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                struct nodespec s;
+                fixture_render(&f, names[i], &s);
+                has_not(&s, "/etc/slipway/haproxy.cfg", "verify none");
+                has(&s, "/etc/slipway/haproxy.cfg",
+                        "check-ssl verify required ca-file /etc/slipway/api-ca.crt verifyhost kubernetes");
+                assert_string_equal(nodespec_find(&s, SPEC_FILE, "/etc/slipway/api-ca.crt")->units,
+                        "slipway-haproxy.service");
+                nodespec_release(&s);
+        }
+        struct nodespec s;
+        fixture_render(&f, "c1", &s);
+        has(&s, MANIFESTS "kube-apiserver.yaml",
+                "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt");
+        nodespec_release(&s);
+        f.cluster->certificates.verify_kubelets = false;
+        fixture_render(&f, "c1", &s);
+        has_not(&s, MANIFESTS "kube-apiserver.yaml", "kubelet-certificate-authority");
         nodespec_release(&s);
         fixture_release(&f);
 }
@@ -195,7 +186,8 @@ static void test_no_ipvs(void **state)
         f.facts.ipvs = false;
         assert_true(node_render(&in, &s, &err) < 0);
         assert_int_equal(err.status, EXIT_PREFLIGHT);
-        assert_string_equal(err.message, "node w1: network.proxyMode is ipvs, but its kernel has no IPVS");
+        assert_string_equal(
+                err.message, "node w1: network.proxyMode is ipvs, but the kernel has no IPVS");
         f.facts.ipvs = true;
         assert_int_equal(node_render(&in, &s, &err), 0);
         has(&s, "/etc/modules-load.d/slipway.conf", "ip_vs_wrr");
@@ -206,12 +198,15 @@ static void test_no_ipvs(void **state)
 /* NodeRestriction: the kubelet may not give itself every label. */
 static void test_labels(void **state)
 {
-        struct pair labels[] = { { "zone", "a" }, { "node-role.kubernetes.io/worker", "" }, { "topology.kubernetes.io/zone", "z" },
-                { "x.node.kubernetes.io/y", "1" }, { "node-restriction.kubernetes.io/a", "1" }, { "foo.k8s.io/a", "1" }, { "example.net/a", "b" } };
+        struct pair labels[] = { { "zone", "a" }, { "node-role.kubernetes.io/worker", "" },
+                { "topology.kubernetes.io/zone", "z" }, { "x.node.kubernetes.io/y", "1" },
+                { "node-restriction.kubernetes.io/a", "1" }, { "foo.k8s.io/a", "1" },
+                { "example.net/a", "b" } };
         struct fixture f;
         struct nodespec s;
         fixture_init(&f, ha_yaml);
-        ((struct pool *)(uintptr_t)cluster_node(f.cluster, "w2")->pool)->labels = (struct pairs){ ARRAY_SIZE(labels), labels };
+        ((struct pool *)(uintptr_t)cluster_node(f.cluster, "w2")->pool)->labels =
+                (struct pairs){ ARRAY_SIZE(labels), labels };
         fixture_render(&f, "w2", &s);
         has(&s, "/var/lib/kubelet/kubeadm-flags.env",
                 "--node-labels=slipway.dev/pool=worker,zone=a,topology.kubernetes.io/zone=z,x.node.kubernetes.io/y=1,example.net/a=b\"");
@@ -225,11 +220,12 @@ static void test_shared_disk(void **state)
 {
         struct fixture f;
         struct nodespec s;
-        fixture_init(&f,
-                "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {local: {}}\n"
+        fixture_init(&f, NODE_HEAD
+                "  provider: {local: {}}\n"
                 "  pools: [{name: c, roles: [control-plane, etcd], count: 1}, {name: w, count: 1, kubelet: {evictionHard: {nodefs.available: 2Gi}}}]\n");
         fixture_render(&f, "c-1", &s);
-        has(&s, "/var/lib/kubelet/config.yaml", "evictionHard:\n  imagefs.available: \"1Gi\"\n  memory.available: \"100Mi\"\n  nodefs.available: \"1Gi\"\n");
+        has(&s, "/var/lib/kubelet/config.yaml",
+                "evictionHard:\n  imagefs.available: \"1Gi\"\n  memory.available: \"100Mi\"\n  nodefs.available: \"1Gi\"\n");
         has(&s, "/var/lib/kubelet/config.yaml", "imageGCHighThresholdPercent: 100\n");
         nodespec_release(&s);
         fixture_render(&f, "w-1", &s);
@@ -244,7 +240,8 @@ static void test_kubelet_client(void **state)
         struct nodespec s;
         fixture_init(&f, ha_yaml);
         fixture_render(&f, "w1", &s);
-        const struct spec_entry *link = nodespec_find(&s, SPEC_LINK, "/var/lib/kubelet/pki/kubelet-client-current.pem");
+        const struct spec_entry *link =
+                nodespec_find(&s, SPEC_LINK, "/var/lib/kubelet/pki/kubelet-client-current.pem");
         assert_non_null(link);
         assert_int_equal(link->flags, SPEC_ONCE);
         const struct spec_entry *file = nodespec_find(&s, SPEC_FILE, link->target);
@@ -260,19 +257,23 @@ static void test_overlay(void **state)
 {
         struct fixture f;
         struct nodespec s;
-        fixture_init(&f, "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {ssh: {user: root}}\n "
-                         " components:\n"
-                         "    kubelet: {config: {imageMinimumGCAge: 5m, containerLogMaxSize: 5Mi}, systemReserved: {cpu: 100m, memory: 1Gi}}\n"
-                         "    kubeProxy: {flags: {metrics-bind-address: \"0.0.0.0:10249\", v: 4, conntrack-min: 0}}\n"
-                         "    etcd: {flags: {grpc-keepalive-interval: 1h30m, max-request-bytes: 100, log-level: warn}}\n"
-                         "  pools:\n    - {name: c, roles: [control-plane, etcd], hosts: [{name: c1, address: 192.0.2.11}], kubelet: {config: "
-                         "{containerLogMaxSize: 9Mi}, systemReserved: {cpu: 200m}}}\n");
+        fixture_init(&f, NODE_HEAD
+                "  provider: {ssh: {user: root}}\n "
+                " components:\n"
+                "    kubelet: {config: {imageMinimumGCAge: 5m, containerLogMaxSize: 5Mi}, systemReserved: {cpu: 100m, memory: 1Gi}}\n"
+                "    kubeProxy: {flags: {metrics-bind-address: \"0.0.0.0:10249\", v: 4, conntrack-min: 0}}\n"
+                "    etcd: {flags: {grpc-keepalive-interval: 1h30m, max-request-bytes: 100, log-level: warn}}\n"
+                "  pools:\n    - {name: c, roles: [control-plane, etcd], hosts: [{name: c1, address: 192.0.2.11}], kubelet: {config: "
+                "{containerLogMaxSize: 9Mi}, systemReserved: {cpu: 200m}}}\n");
         fixture_render(&f, "c1", &s);
         has(&s, "/var/lib/kubelet/config.yaml", "imageMinimumGCAge: \"5m\"\n");
         has(&s, "/var/lib/kubelet/config.yaml", "containerLogMaxSize: \"9Mi\"\n");
-        has(&s, "/var/lib/kubelet/config.yaml", "systemReserved:\n  cpu: \"200m\"\n  memory: \"1Gi\"\n");
-        has(&s, "/var/lib/kubelet/config.yaml", "authentication:\n  anonymous:\n    enabled: false\n");
-        has(&s, "/var/lib/kubelet/config.yaml", "registerWithTaints:\n- key: node-role.kubernetes.io/control-plane\n  effect: NoSchedule\n");
+        has(&s, "/var/lib/kubelet/config.yaml",
+                "systemReserved:\n  cpu: \"200m\"\n  memory: \"1Gi\"\n");
+        has(&s, "/var/lib/kubelet/config.yaml",
+                "authentication:\n  anonymous:\n    enabled: false\n");
+        has(&s, "/var/lib/kubelet/config.yaml",
+                "registerWithTaints:\n- key: node-role.kubernetes.io/control-plane\n  effect: NoSchedule\n");
         has(&s, "/var/lib/kube-proxy/config.conf", "metricsBindAddress: \"0.0.0.0:10249\"\n");
         has(&s, "/var/lib/kube-proxy/config.conf", "conntrack:\n  min: 0\n");
         has(&s, "/var/lib/kube-proxy/flags.env", "KUBE_PROXY_ARGS=\"--v=4\"\n");
@@ -287,18 +288,22 @@ static void test_overlay(void **state)
 
 static bool same_entry(const struct spec_entry *a, const struct spec_entry *b)
 {
-        const char *const pa[] = { a->path, a->name, a->target, a->version, a->owner, a->units, a->content }, *const pb[] = { b->path, b->name, b->target,
-                b->version, b->owner, b->units, b->content };
+        const char *const pa[] = { a->path, a->name, a->target, a->version, a->owner, a->units,
+                a->content },
+                          *const pb[] = { b->path, b->name, b->target, b->version, b->owner,
+                                  b->units, b->content };
         for (size_t i = 0; i < ARRAY_SIZE(pa); i++)
                 if (!pa[i] != !pb[i] || (pa[i] && !streq(pa[i], pb[i])))
                         return false;
-        return a->kind == b->kind && a->class == b->class && a->flags == b->flags && a->mode == b->mode && a->len == b->len;
+        return a->kind == b->kind && a->class == b->class && a->flags == b->flags &&
+               a->mode == b->mode && a->len == b->len;
 }
 
 /* What user-data holds is, byte for byte, what the whole NodeSpec says of the same entries. */
 static void test_immutable(void **state)
 {
-        static const char *const ids[] = { "debian", "ubuntu", "rocky", "fedora", "opensuse-leap", "flatcar" };
+        static const char *const ids[] = { "debian", "ubuntu", "rocky", "fedora", "opensuse-leap",
+                "flatcar" };
         struct fixture f;
         fixture_init(&f, ha_yaml);
         static const char *const nodes[] = { "c1", "w1" };
@@ -321,8 +326,11 @@ static void test_immutable(void **state)
                         assert_true(same_entry(&all.entries[j], &some.entries[k]));
                         k++;
                         const char *text = all.entries[j].content;
-                        if (text && (strstr(text, "192.0.2.") || strstr(text, "1.36.3") || strstr(text, "SECRET")))
-                                fail_msg("%s is immutable but has an address, a version or a secret in it", all.entries[j].path);
+                        if (text && (strstr(text, "192.0.2.") || strstr(text, KUBERNETES_NEWEST) ||
+                                            strstr(text, "SECRET")))
+                                fail_msg(
+                                        "%s is immutable but has an address, a version or a secret in it",
+                                        all.entries[j].path);
                 }
                 assert_int_equal(k, some.count);
                 nodespec_release(&all);
@@ -338,21 +346,34 @@ static void test_secrets(void **state)
         struct nodespec s;
         struct str json CLEANUP(str_release) = { 0 };
         fixture_init(&f, ha_yaml);
-        f.cluster->registry = (struct registry){ .mirror = "r.example.net", .username = "u", .password = "SECRETpw" };
+        f.cluster->registry = (struct registry){
+                .mirror = "r.example.net", .username = "u", .password = "SECRETpw"
+        };
         f.cluster->proxy.http = "http://u:SECRETproxy@p:1";
         f.cluster->etcd.snapshots.copy_key = "ID:SECRETkey";
         fixture_render(&f, "c1", &s);
         for (size_t i = 0; i < s.count; i++) {
                 const struct spec_entry *e = &s.entries[i];
-                bool secret = e->content && (strstr(e->content, "SECRET") || strstr(e->content, "secretpw") || strstr(e->content, "U0VDUkVU") ||
-                                                    strstr(e->content, "client-key-data"));
-                if (secret != (e->class == CLASS_SECRET) && !has_suffix(e->path ? e->path : "", "hosts.toml"))
+                bool secret = e->content &&
+                              (strstr(e->content, "SECRET") || strstr(e->content, "secretpw") ||
+                                      strstr(e->content, "U0VDUkVU") ||
+                                      strstr(e->content, "client-key-data"));
+                if (secret != (e->class == CLASS_SECRET) &&
+                        !has_suffix(e->path ? e->path : "", "hosts.toml"))
                         fail_msg("%s is %s", e->path, spec_class_name(e->class));
                 if (e->class == CLASS_SECRET)
                         assert_int_equal(e->mode, 0600);
         }
-        assert_int_equal(nodespec_find(&s, SPEC_FILE, "/etc/containerd/certs.d/_default/hosts.toml")->class, CLASS_SECRET);
-        assert_int_equal(nodespec_find(&s, SPEC_FILE, MANIFESTS "kube-apiserver.yaml")->class, CLASS_SECRET);
+        assert_int_equal(
+                nodespec_find(&s, SPEC_FILE, "/etc/containerd/certs.d/_default/hosts.toml")->class,
+                CLASS_SECRET);
+        assert_int_equal(
+                nodespec_find(&s, SPEC_FILE, "/etc/slipway/proxy.env")->class, CLASS_SECRET);
+        for (size_t i = 0; i < 3; i++) { /* pods' environments can be read through the API */
+                static const char *const pods[] = { MANIFESTS "kube-apiserver.yaml",
+                        MANIFESTS "kube-controller-manager.yaml", MANIFESTS "kube-scheduler.yaml" };
+                has_not(&s, pods[i], "_PROXY");
+        }
         assert_int_equal(nodespec_find(&s, SPEC_FILE, "/etc/slipway/s3.curl")->class, CLASS_SECRET);
         nodespec_json(&s, &json);
         json_error_t e;
@@ -364,7 +385,8 @@ static void test_secrets(void **state)
         {
                 const char *class = json_string_value(json_object_get(entry, "class"));
                 bool file = streq(json_string_value(json_object_get(entry, "kind")), "file");
-                assert_int_equal(!!json_object_get(entry, "sha256"), file && !streq(class, "secret"));
+                assert_int_equal(
+                        !!json_object_get(entry, "sha256"), file && !streq(class, "secret"));
         }
         json_decref(j);
         assert_null(strstr(str_text(&json), "SECRET"));
@@ -398,8 +420,8 @@ static void no_evil_line(const struct spec_entry *e)
         for (const char *p = e->content; p; p = strchr(p, '\n')) {
                 p += *p == '\n';
                 const char *t = p + strspn(p, " ");
-                if (has_prefix(t, "evil") || has_prefix(t, "[evil") || has_prefix(t, "- --evil") || has_prefix(t, "ExecStart=/evil") ||
-                        has_prefix(t, "'; touch"))
+                if (has_prefix(t, "evil") || has_prefix(t, "[evil") || has_prefix(t, "- --evil") ||
+                        has_prefix(t, "ExecStart=/evil") || has_prefix(t, "'; touch"))
                         fail_msg("something broke out in %s:\n%s", e->path, e->content);
                 if (!*p)
                         break;
@@ -412,23 +434,35 @@ static void test_hostile(void **state)
         static const char *words[] = { EVIL };
         const struct pairs pairs = { 1, evil };
         const struct strings strings = { 1, words };
-        struct disk disk = { .device = "/dev/" EVIL, .filesystem = "ext4", .mount = "/mnt/" EVIL, .options = strings };
+        struct disk disk = { .device = "/dev/" EVIL,
+                .filesystem = "ext4",
+                .mount = "/mnt/" EVIL,
+                .options = strings };
         struct taint taint = { EVIL, EVIL, EVIL };
         struct fixture f;
         fixture_init(&f, ha_yaml);
         struct cluster *c = f.cluster;
-        c->components.apiserver.flags = c->components.controller_manager.flags = c->components.kubelet.flags = c->components.kube_proxy.flags =
-                c->components.etcd.flags = pairs;
+        c->components.apiserver.flags = c->components.controller_manager.flags =
+                c->components.kubelet.flags = c->components.kube_proxy.flags =
+                        c->components.etcd.flags = pairs;
         c->components.kubelet.system_reserved = c->components.kubelet.eviction_hard = pairs;
         c->os.sysctls = pairs;
         c->os.modules = c->os.ntp = c->os.packages = strings;
         c->admission.enable = strings;
         c->registry = (struct registry){ .mirror = EVIL, .mirrors = pairs };
-        c->proxy = (struct proxies){ .http = "http://" EVIL, .https = "http://" EVIL, .no_proxy = strings };
-        c->auth.oidc = (struct oidc){ .issuer = EVIL, .client_id = EVIL, .username_claim = EVIL, .groups_claim = EVIL };
+        c->proxy = (struct proxies){
+                .http = "http://" EVIL, .https = "http://" EVIL, .no_proxy = strings
+        };
+        c->auth.oidc = (struct oidc){
+                .issuer = EVIL, .client_id = EVIL, .username_claim = EVIL, .groups_claim = EVIL
+        };
         c->api.vip_interface = c->network.fabric.interface = c->runtime.pause = EVIL;
         c->etcd.data_dir = c->runtime.data_dir = "/var/" EVIL;
-        c->os.updates = (struct os_updates){ .strategy = UPDATE_REBOOT, .group = EVIL, .server = EVIL, .window_start = EVIL, .window_length = EVIL };
+        c->os.updates = (struct os_updates){ .strategy = UPDATE_REBOOT,
+                .group = EVIL,
+                .server = EVIL,
+                .window_start = EVIL,
+                .window_length = EVIL };
         static const char *const ids[] = { "debian", "rocky", "opensuse-leap", "flatcar" };
         for (size_t i = 0; i < ARRAY_SIZE(ids) * 2; i++) {
                 struct nodespec s;
@@ -481,17 +515,21 @@ static void test_disks(void **state)
 {
         struct fixture f;
         struct nodespec s;
-        fixture_init(&f, "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: 1.36.3\n  provider: {aws: {region: "
-                         "eu-central-1, image: ami-1, zones: [eu-central-1a]}}\n  pools:\n"
-                         "    - {name: c, roles: [control-plane, etcd], count: 1, instanceType: m7i.large, volumes: [{size: 20GiB, mount: /var/lib/etcd}, "
-                         "{size: 20GiB, mount: /var/lib/my-data, filesystem: xfs}]}\n");
+        fixture_init(&f, NODE_HEAD
+                "  provider: {aws: {}}\n  pools:\n"
+                "    - {name: c, roles: [control-plane, etcd], count: 1, volumes: [{mount: /var/lib/etcd}, "
+                "{mount: /var/lib/my-data, filesystem: xfs}]}\n");
         fixture_render(&f, "c-1", &s);
-        has(&s, "/etc/systemd/system/var-lib-etcd.mount", "What=/dev/nvme1n1\nWhere=/var/lib/etcd\nType=ext4\n");
-        has(&s, "/etc/systemd/system/var-lib-my\\x2ddata.mount", "What=/dev/nvme2n1\nWhere=/var/lib/my-data\nType=xfs\n");
-        has(&s, "/etc/systemd/system/slipway-format-var-lib-my\\x2ddata.service", "ExecStart=/opt/slipway/format-blank /dev/nvme2n1 xfs\n");
+        has(&s, "/etc/systemd/system/var-lib-etcd.mount",
+                "What=/dev/nvme1n1\nWhere=/var/lib/etcd\nType=ext4\n");
+        has(&s, "/etc/systemd/system/var-lib-my\\x2ddata.mount",
+                "What=/dev/nvme2n1\nWhere=/var/lib/my-data\nType=xfs\n");
+        has(&s, "/etc/systemd/system/slipway-format-var-lib-my\\x2ddata.service",
+                "ExecStart=/opt/slipway/format-blank /dev/nvme2n1 xfs\n");
         has(&s, "/etc/systemd/system/etcd.service", "RequiresMountsFor=/var/lib/etcd\n");
         assert_non_null(nodespec_find(&s, SPEC_PACKAGE, "xfsprogs"));
-        assert_string_equal(nodespec_find(&s, SPEC_UNIT, "var-lib-etcd.mount")->units, "slipway-format-var-lib-etcd.service");
+        assert_string_equal(nodespec_find(&s, SPEC_UNIT, "var-lib-etcd.mount")->units,
+                "slipway-format-var-lib-etcd.service");
         assert_string_equal(nodespec_find(&s, SPEC_MOUNT, "/var/lib/etcd")->name, "/dev/nvme1n1");
         nodespec_release(&s);
         fixture_release(&f);
@@ -509,6 +547,16 @@ static void test_flatcar(void **state)
         assert_null(nodespec_find(&s, SPEC_UNIT, "slipway-haproxy.service"));
         has(&s, MANIFESTS "slipway-haproxy.yaml", "/etc/slipway/haproxy.cfg");
         has(&s, MANIFESTS "slipway-keepalived.yaml", "NET_ADMIN");
+        static const char *const pods[] = { MANIFESTS "slipway-haproxy.yaml",
+                MANIFESTS "slipway-keepalived.yaml" };
+        for (size_t i = 0; i < ARRAY_SIZE(pods);
+                i++) { /* no key is in their reach, and a new authority starts them again */
+                has_not(&s, pods[i], "/etc/kubernetes/pki");
+                has(&s, pods[i], "path: /etc/slipway/api-ca.crt\n");
+                has_not(&s, pods[i], "@digest@");
+        }
+        has(&s, "/etc/slipway/keepalived.conf",
+                "openssl s_client -quiet -verify_return_error -verify_ip 127.0.0.1 -CAfile /etc/slipway/api-ca.crt");
         has(&s, "/etc/systemd/system/kubelet.service", "ExecStart=/opt/bin/kubelet\n");
         has(&s, "/etc/flatcar/update.conf", "REBOOT_STRATEGY=off\n");
         has_not(&s, "/etc/slipway/haproxy.cfg", "user haproxy");
@@ -517,7 +565,8 @@ static void test_flatcar(void **state)
         fixture_release(&f);
 }
 
-/* Behind an intermediate, clients are checked against its certificate alone; the bundle with its root is for checking servers. */
+/* Behind an intermediate, clients are checked against its certificate alone; the bundle with its
+ * root is for checking servers. */
 static void test_intermediate(void **state)
 {
         struct fixture f;
@@ -526,8 +575,10 @@ static void test_intermediate(void **state)
         f.identity.ca[CA_CLUSTER].chain = PEM("root");
         f.identity.ca[CA_CLUSTER].bundle = PEM("bundle");
         fixture_render(&f, "c1", &s);
-        has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt");
-        has(&s, MANIFESTS "kube-controller-manager.yaml", "--root-ca-file=/etc/kubernetes/pki/ca-bundle.crt");
+        has(&s, MANIFESTS "kube-controller-manager.yaml",
+                "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt");
+        has(&s, MANIFESTS "kube-controller-manager.yaml",
+                "--root-ca-file=/etc/kubernetes/pki/ca-bundle.crt");
         has(&s, MANIFESTS "kube-apiserver.yaml", "--client-ca-file=/etc/kubernetes/pki/ca.crt");
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca.crt"), PEM("cert"));
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-bundle.crt"), PEM("bundle"));
@@ -535,7 +586,8 @@ static void test_intermediate(void **state)
         fixture_release(&f);
 }
 
-/* While keys change, both are believed and one signs: whoever signs must be given that one alone. */
+/* While keys change, both are believed and one signs: whoever signs must be given that one alone.
+ */
 static void test_rotation(void **state)
 {
         struct fixture f;
@@ -545,10 +597,14 @@ static void test_rotation(void **state)
         f.identity.sa_other = PEM("other");
         f.facts.kubelet_again = true;
         fixture_render(&f, "c1", &s);
-        has(&s, MANIFESTS "kube-controller-manager.yaml", "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt");
-        has(&s, MANIFESTS "kube-controller-manager.yaml", "--root-ca-file=/etc/kubernetes/pki/ca.crt");
-        has(&s, MANIFESTS "kube-apiserver.yaml", "--service-account-key-file=/etc/kubernetes/pki/sa.pub");
-        has(&s, MANIFESTS "kube-apiserver.yaml", "--service-account-key-file=/etc/kubernetes/pki/sa-other.pub");
+        has(&s, MANIFESTS "kube-controller-manager.yaml",
+                "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt");
+        has(&s, MANIFESTS "kube-controller-manager.yaml",
+                "--root-ca-file=/etc/kubernetes/pki/ca.crt");
+        has(&s, MANIFESTS "kube-apiserver.yaml",
+                "--service-account-key-file=/etc/kubernetes/pki/sa.pub");
+        has(&s, MANIFESTS "kube-apiserver.yaml",
+                "--service-account-key-file=/etc/kubernetes/pki/sa-other.pub");
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca.crt"), PEM("both"));
         assert_string_equal(content(&s, "/etc/kubernetes/pki/ca-signing.crt"), PEM("cert"));
         nodespec_release(&s);
@@ -614,17 +670,21 @@ static void format_cases(const char *script, const char *device)
         put_byte(device, DISK - 1); /* the filesystem's own business from now on */
         assert_int_equal(format(script, device, "ext4", ""), 0);
         assert_int_equal(format(script, device, "xfs", "is left alone: it holds ext4, not xfs"), 1);
-        static const off_t places[] = { 0, 100, ((off_t)4 << 20) - 1, DISK - ((off_t)4 << 20), DISK - 1 };
+        static const off_t places[] = { 0, 100, ((off_t)4 << 20) - 1, DISK - ((off_t)4 << 20),
+                DISK - 1 };
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
                 make_blank(device);
                 put_byte(device, places[i]);
-                assert_int_equal(format(script, device, "ext4", "is left alone: it is not blank"), 1);
+                assert_int_equal(
+                        format(script, device, "ext4", "is left alone: it is not blank"), 1);
         }
         make_blank(device);
-        assert_int_equal(format(script, device, "vfat", "is not a filesystem this script makes"), 1);
+        assert_int_equal(
+                format(script, device, "vfat", "is not a filesystem this script makes"), 1);
         assert_int_equal(format(script, script, "ext4", "is not a block device"), 1);
         assert_int_equal(format(script, "/dev/null", "ext4", "is not a block device"), 1);
-        assert_int_equal(format(script, device, "ext4", ""), 0); /* none of the above wrote anything */
+        assert_int_equal(
+                format(script, device, "ext4", ""), 0); /* none of the above wrote anything */
 }
 
 static void test_format_blank(void **state)
@@ -639,8 +699,10 @@ static void test_format_blank(void **state)
         const char *const attach[] = { "losetup", "-f", "--show", image, NULL };
         bool attached = run(&device, attach) == 0;
         unlink(image);
-        if (!attached) { /* not root, or no loop devices here */
+        if (!attached) {
                 unlink(script);
+                print_message("skip: %s\n",
+                        geteuid() ? "loop devices need root" : "this computer has no loop devices");
                 skip();
         }
         str_truncate(&device, strcspn(device.data, "\n"));
@@ -661,10 +723,10 @@ static void test_format_blank(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_roles),
                 cmocka_unit_test(test_units),
                 cmocka_unit_test(test_control_plane),
                 cmocka_unit_test(test_keepalived),
+                cmocka_unit_test(test_checks_verify),
                 cmocka_unit_test(test_facts_decide),
                 cmocka_unit_test(test_no_ipvs),
                 cmocka_unit_test(test_labels),

@@ -1,4 +1,5 @@
-/* People who leave: who is known to have been given a certificate, and until when the longest of theirs lasts. */
+/* People who leave: who is known to have been given a certificate, and until when the longest of
+ * theirs lasts. */
 #include "pki_fixture.h"
 
 static void people_ok(time_t now)

@@ -25,8 +25,11 @@ static void format(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct problems p = { .arena = &a };
-        const struct tree *spec = tree_get(parse(&a, "kind: Cluster\nspec:\n  pools:\n    - name: a\n      count: 4\n"), "spec"),
-                          *pool = tree_get(spec, "pools")->first;
+        const struct tree *
+                spec = tree_get(
+                       parse(&a, "kind: Cluster\nspec:\n  pools:\n    - name: a\n      count: 4\n"),
+                       "spec"),
+               *pool = tree_get(spec, "pools")->first;
         problem_add(&p, pool, "count", "use 3 or 5", "an etcd pool needs an odd count, got %d", 4);
         problem_warn(&p, spec, NULL, NULL, "hm");
         problem_add(&p, pool, "flavor", NULL, "this field is required");
@@ -70,16 +73,19 @@ static void json(void **state)
         problem_add(&p, t, "a", "say \"c\"", "bad \"b\"");
         problem_warn(&p, NULL, "x", NULL, "w");
         problems_json(&p, &s);
-        assert_string_equal(str_text(&s), "[{\"file\":null,\"line\":0,\"column\":0,\"path\":\"x\",\"message\":\"w\",\"hint\":null,\"severity\":\"warning\"},"
-                                          "{\"file\":\"cluster.yaml\",\"line\":1,\"column\":4,\"path\":\"a\",\"message\":\"bad \\\"b\\\"\",\"hint\":\"say "
-                                          "\\\"c\\\"\",\"severity\":\"error\"}]");
+        assert_string_equal(str_text(&s),
+                "[{\"file\":null,\"line\":0,\"column\":0,\"path\":\"x\",\"message\":\"w\",\"hint\":null,\"severity\":\"warning\"},"
+                "{\"file\":\"cluster.yaml\",\"line\":1,\"column\":4,\"path\":\"a\",\"message\":\"bad \\\"b\\\"\",\"hint\":\"say "
+                "\\\"c\\\"\",\"severity\":\"error\"}]");
 }
 
-/* Parts that are not written get the place of the spec; dotted fields that of their deepest written part. */
+/* Parts that are not written get the place of the spec; dotted fields that of their deepest written
+ * part. */
 static void places(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        const struct tree *spec = tree_get(parse(&a, "spec:\n  network:\n    fabric: {mtu: 1}\n"), "spec");
+        const struct tree *spec =
+                tree_get(parse(&a, "spec:\n  network:\n    fabric: {mtu: 1}\n"), "spec");
         struct problems p = { .arena = &a, .root = spec };
         problem_add(&p, NULL, "api.vip", NULL, "a");
         problem_add(&p, spec, "network.fabric.backend", NULL, "b");
@@ -90,12 +96,14 @@ static void places(void **state)
                 "cluster.yaml:3:19: network.fabric.mtu: c\n    3 |     fabric: {mtu: 1}\n      |                   ^\n");
 }
 
-/* Nothing that a file holds reaches the terminal as more than characters, and carets stand under what they mean. */
+/* Nothing that a file holds reaches the terminal as more than characters, and carets stand under
+ * what they mean. */
 static void harmless(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct problems p = { .arena = &a };
-        const struct tree *t = parse(&a, "a: {\xe5\xad\x97: x\xcc\x81,\tb: \xe2\x80\xaey}\n\"k\\e]0;x\\a\": 1\n");
+        const struct tree *t =
+                parse(&a, "a: {\xe5\xad\x97: x\xcc\x81,\tb: \xe2\x80\xaey}\n\"k\\e]0;x\\a\": 1\n");
         problem_add(&p, tree_get(t, "a"), "b", NULL, "got \x1b[31m%s\x07", "\xff");
         problem_add(&p, t->last, NULL, "a\nb", "x");
         text_is(&p, 0,

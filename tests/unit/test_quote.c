@@ -191,8 +191,8 @@ static void test_shell_judges(void **state)
 static void test_shell_reads_env(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
-                struct str script CLEANUP(str_release) = { 0 }, out CLEANUP(str_release) = { 0 }, back CLEANUP(str_release) = { 0 },
-                                  q CLEANUP(str_release) = { 0 };
+                struct str script CLEANUP(str_release) = { 0 }, out CLEANUP(str_release) = { 0 },
+                                  back CLEANUP(str_release) = { 0 }, q CLEANUP(str_release) = { 0 };
                 quote_env(&q, hostile[i]);
                 read_env(&back, str_text(&q));
                 str_addf(&script, "V=%s\nprintf %%s \"$V\"", str_text(&q));
@@ -205,14 +205,16 @@ static void test_shell_reads_env(void **state)
 /* Python's own readers judge TOML and JSON. */
 static void test_python_judges(void **state)
 {
-        static const char program[] = "import sys\n"
-                                      "try:\n    import tomllib\nexcept ImportError:\n    sys.exit(0)\n"
-                                      "import json\n"
-                                      "t = tomllib.loads(sys.argv[1])['v']\n"
-                                      "j = json.loads(sys.argv[2])\n"
-                                      "w = [bytes.fromhex(h).decode() for h in sys.argv[3].split(',')]\n"
-                                      "sys.exit(0 if t == w and j == w else 1)\n";
-        struct str toml CLEANUP(str_release) = { 0 }, json CLEANUP(str_release) = { 0 }, hex CLEANUP(str_release) = { 0 }, out CLEANUP(str_release) = { 0 };
+        static const char program[] =
+                "import sys\n"
+                "try:\n    import tomllib\nexcept ImportError:\n    sys.exit(0)\n"
+                "import json\n"
+                "t = tomllib.loads(sys.argv[1])['v']\n"
+                "j = json.loads(sys.argv[2])\n"
+                "w = [bytes.fromhex(h).decode() for h in sys.argv[3].split(',')]\n"
+                "sys.exit(0 if t == w and j == w else 1)\n";
+        struct str toml CLEANUP(str_release) = { 0 }, json CLEANUP(str_release) = { 0 },
+                        hex CLEANUP(str_release) = { 0 }, out CLEANUP(str_release) = { 0 };
         str_add(&toml, "v = [");
         str_add(&json, "[");
         for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
@@ -227,9 +229,12 @@ static void test_python_judges(void **state)
         }
         str_add(&toml, "]\n");
         str_add(&json, "]");
-        if (access("/usr/bin/python3", X_OK) < 0)
+        if (access("/usr/bin/python3", X_OK) < 0) {
+                print_message("skip: python3 is not installed\n");
                 skip();
-        const char *const argv[] = { "/usr/bin/python3", "-c", program, str_text(&toml), str_text(&json), str_text(&hex), NULL };
+        }
+        const char *const argv[] = { "/usr/bin/python3", "-c", program, str_text(&toml),
+                str_text(&json), str_text(&hex), NULL };
         output_of(argv, &out);
 }
 

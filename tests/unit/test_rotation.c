@@ -1,9 +1,10 @@
-/* Authorities and keys that change: who is believed in which phase, and that a run killed after any write goes on. */
+/* Authorities and keys that change: who is believed in which phase, and that a run killed after any
+ * write goes on. */
 #include <sys/wait.h>
 
 #include "pki_fixture.h"
 
-#define ALL ((1U << ROTATE_COUNT) - 1)
+#define ALL ((1U << ROTATE_ENCRYPT) - 1)
 
 static void begin_ok(unsigned set, time_t now)
 {
@@ -62,7 +63,8 @@ static void see(time_t now, struct seen *s)
         open_ok(&id, now);
         node_ok(&id, 0, &n);
         for (int i = 0; i < CA_COUNT; i++) {
-                static const enum leaf_id leaf[] = { LEAF_APISERVER, LEAF_ETCD_PEER, LEAF_FRONT_PROXY_CLIENT };
+                static const enum leaf_id leaf[] = { LEAF_APISERVER, LEAF_ETCD_PEER,
+                        LEAF_FRONT_PROXY_CLIENT };
                 s->clients[i] = arena_strdup(&arena, id.ca[i].clients);
                 s->cert[i] = arena_strdup(&arena, n.leaf[leaf[i]].cert);
         }
@@ -100,7 +102,8 @@ static void test_phases(void **unused)
                 assert_string_equal(at[3].clients[ca], at[4].clients[ca]);
                 assert_false(believed(at[4].clients[ca], at[0].cert[ca], NOW));
         }
-        /* who has read the old ca.crt once and for all still finds the API server, but of etcd's new authority knows nothing */
+        /* who has read the old ca.crt once and for all still finds the API server, but of etcd's
+         * new authority knows nothing */
         assert_true(believed(at[0].bundle, at[4].cert[CA_CLUSTER], NOW));
         assert_false(believed(at[0].clients[CA_ETCD], at[4].cert[CA_ETCD], NOW));
         assert_string_equal(at[1].sa_pub, at[0].sa_pub);
@@ -143,6 +146,36 @@ static void test_one_at_a_time(void **unused)
         assert_non_null(err.hint);
 }
 
+/* Encryption that comes to a cluster without it: nothing is on disk before it is agreed to, then
+ * two phases, and no old key that would go. */
+static void test_encrypt(void **unused)
+{
+        struct identity id;
+        struct error err CLEANUP(error_release) = { 0 };
+        open_ok(&id, NOW);
+        char *key CLEANUP(free_p) = xstrdup(id.encryption_key);
+        assert_int_equal(identity_encrypt(&id, &err), 0);
+        assert_int_equal(identity_rotating(&id), 0);
+        id.rotation.phase[ROTATE_ENCRYPT] = ROTATE_TRUST;
+        id.rotation.begun = true;
+        assert_int_equal(identity_encrypt(&id, &err), 0);
+        identity_release(&id);
+        open_ok(&id, NOW);
+        assert_int_equal(id.rotation.phase[ROTATE_ENCRYPT], ROTATE_TRUST);
+        assert_null(id.encryption_other);
+        identity_release(&id);
+        assert_int_equal(on(NOW, false), 1);
+        open_ok(&id, NOW);
+        assert_int_equal(id.rotation.phase[ROTATE_ENCRYPT], ROTATE_ISSUE);
+        assert_string_equal(id.encryption_key, key);
+        identity_release(&id);
+        assert_int_equal(on(NOW, false), 0);
+        open_ok(&id, NOW);
+        assert_int_equal(identity_rotating(&id), 0);
+        assert_string_equal(id.encryption_key, key);
+        identity_release(&id);
+}
+
 /* ---- killed after each write ---- */
 
 static int writes_left;
@@ -175,7 +208,8 @@ static void test_killed_after_each_write(void **unused)
                         _exit(0);
                 }
                 assert_int_equal(waitpid(pid, &status, 0), pid);
-                see(NOW, &s); /* whatever it left can be opened, and its leaves are believed by it */
+                see(NOW,
+                        &s); /* whatever it left can be opened, and its leaves are believed by it */
                 for (int ca = 0; ca < CA_COUNT; ca++)
                         assert_true(believed(s.clients[ca], s.cert[ca], NOW));
                 while (on(NOW, true) == 1)
@@ -246,6 +280,7 @@ int main(void)
                 T(test_phases),
                 T(test_old_tokens),
                 T(test_one_at_a_time),
+                T(test_encrypt),
                 T(test_killed_after_each_write),
                 T(test_renew),
                 T(test_describe),

@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include "config/minors.h"
-#include "config/rules.h"
+#include "config/rules/rules.h"
 
-#define HEAD "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: demo}\nspec:\n  kubernetes: " KUBERNETES_NEWEST "\n"
+#define HEAD \
+        "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: demo}\nspec:\n  kubernetes: " KUBERNETES_NEWEST \
+        "\n"
 
 struct loaded {
         struct arena arena;
@@ -63,9 +65,10 @@ static void assert_address(const struct node *n, size_t i, const char *wanted)
 
 static void names_of_hosts(void **state)
 {
-        struct loaded *l = load(HEAD "  provider: {ssh: {}}\n  pools:\n    - name: c\n      roles: [control-plane, etcd, worker]\n      hosts:\n        - "
-                                     "192.0.2.11\n        - W2.Example.NET\n        - {name: w3, address: "
-                                     "192.0.2.13}\n  network: {hosts: 192.0.2.0/24}\n  api: {names: [k8s.example.net]}\n");
+        struct loaded *l = load(HEAD
+                "  provider: {ssh: {}}\n  pools:\n    - name: c\n      roles: [control-plane, etcd, worker]\n      hosts:\n        - "
+                "192.0.2.11\n        - W2.Example.NET\n        - {name: w3, address: "
+                "192.0.2.13}\n  network: {hosts: 192.0.2.0/24}\n  api: {names: [k8s.example.net]}\n");
         assert_clean(l);
         assert_int_equal(l->c->node_count, 3);
         assert_string_equal(l->c->nodes[0].name, "ip-192-0-2-11");
@@ -79,9 +82,10 @@ static void names_of_hosts(void **state)
 
 static void names_of_six(void **state)
 {
-        struct loaded *l = load(HEAD "  provider: {ssh: {}}\n  network: {pods: \"fd00:10:244::/56\", services: \"fd00:10:96::/112\"}\n  pools:\n    - {name: "
-                                     "c, roles: [control-plane, etcd, worker], hosts: "
-                                     "[\"2001:DB8::11\", \"2001:db8:1::\", \"2001:db8::13\"]}\n  api: {names: [k8s.example.net]}\n");
+        struct loaded *l = load(HEAD
+                "  provider: {ssh: {}}\n  network: {pods: \"fd00:10:244::/56\", services: \"fd00:10:96::/112\"}\n  pools:\n    - {name: "
+                "c, roles: [control-plane, etcd, worker], hosts: "
+                "[\"2001:DB8::11\", \"2001:db8:1::\", \"2001:db8::13\"]}\n  api: {names: [k8s.example.net]}\n");
         assert_clean(l);
         assert_string_equal(l->c->nodes[0].name, "ip-2001-db8--11");
         assert_string_equal(l->c->nodes[1].name, "ip-2001-db8-1--0");
@@ -91,9 +95,10 @@ static void names_of_six(void **state)
 /* Whatever the order in the file, ip[0] is of the cluster's first family. */
 static void dual_stack_order(void **state)
 {
-        struct loaded *l = load(HEAD "  provider: {ssh: {}}\n  network: {pods: [10.244.0.0/16, \"fd00:10:244::/56\"], services: [10.96.0.0/16, "
-                                     "\"fd00:10:96::/112\"]}\n  pools:\n    - {name: c, roles: [control-plane, "
-                                     "etcd, worker], hosts: [{address: m1.example.net, ip: [\"2001:db8::11\", 192.0.2.11]}]}\n");
+        struct loaded *l = load(HEAD
+                "  provider: {ssh: {}}\n  network: {pods: [10.244.0.0/16, \"fd00:10:244::/56\"], services: [10.96.0.0/16, "
+                "\"fd00:10:96::/112\"]}\n  pools:\n    - {name: c, roles: [control-plane, "
+                "etcd, worker], hosts: [{address: m1.example.net, ip: [\"2001:db8::11\", 192.0.2.11]}]}\n");
         assert_clean(l);
         assert_address(&l->c->nodes[0], 0, "192.0.2.11");
         assert_address(&l->c->nodes[0], 1, "2001:db8::11");
@@ -101,12 +106,14 @@ static void dual_stack_order(void **state)
 }
 
 #define LOCAL(control, worker) \
-        HEAD "  pools:\n    - {name: control, roles: [control-plane, etcd], count: " control "}\n    - {name: worker, count: " worker "}\n"
+        HEAD "  pools:\n    - {name: control, roles: [control-plane, etcd], count: " control \
+             "}\n    - {name: worker, count: " worker "}\n"
 
 /* A pool that grows, or one more at the end, moves nobody. */
 static void local_addresses(void **state)
 {
-        struct loaded *small = load(LOCAL("1", "2")), *large = load(LOCAL("3", "30") "    - {name: gpu, count: 100}\n");
+        struct loaded *small = load(LOCAL("1", "2")),
+                      *large = load(LOCAL("3", "30") "    - {name: gpu, count: 100}\n");
         assert_clean(small);
         assert_clean(large);
         assert_address(&small->c->nodes[0], 0, "10.117.0.10");
@@ -139,26 +146,31 @@ static void local_limits(void **state)
 
 static void dex_is_the_issuer(void **state)
 {
+        setenv("SLIPWAY_TEST_LATER", "1", 1);
         struct loaded *l = load(LOCAL("1", "1") "  services: {dex: dex.example.net}\n");
         assert_clean(l);
         assert_string_equal(l->c->auth.oidc.issuer, "https://dex.example.net");
         assert_string_equal(l->c->auth.oidc.client_id, "kubernetes");
         unload(l);
-        l = load(LOCAL("1", "1") "  services: {dex: {host: dex.example.net, port: 5554}}\n  auth: {oidc: {issuer: \"https://dex.example.net:5554/dex\"}}\n");
+        l = load(LOCAL("1",
+                "1") "  services: {dex: {host: dex.example.net, port: 5554}}\n  auth: {oidc: {issuer: \"https://dex.example.net:5554/dex\"}}\n");
         assert_clean(l);
         unload(l);
-        l = load(LOCAL("1", "1") "  services: {dex: dex.example.net}\n  auth: {oidc: {issuer: \"https://dex.example.network\"}}\n");
+        l = load(LOCAL("1",
+                "1") "  services: {dex: dex.example.net}\n  auth: {oidc: {issuer: \"https://dex.example.network\"}}\n");
         assert_problem(l, "auth.oidc.issuer", "services.dex is https://dex.example.net");
         unload(l);
+        unsetenv("SLIPWAY_TEST_LATER");
 }
 
 static void forwarded_ports(void **state)
 {
-        struct loaded *l = load(HEAD "  provider: {ssh: {}}\n  pools:\n    - name: c\n      roles: [control-plane, etcd, worker]\n      hosts:\n        - "
-                                     "{name: a, address: gate.example.net, port: 2201, ip: 192.0.2.1}\n"
-                                     "        - {name: b, address: gate.example.net, port: 2202, ip: 192.0.2.2}\n        - {name: c, address: "
-                                     "gate.example.net, port: 2202, ip: 192.0.2.3}\n");
-        assert_problem(l, "pools[0].hosts[2].address", "used already on line 12");
+        struct loaded *l = load(HEAD
+                "  provider: {ssh: {}}\n  pools:\n    - name: c\n      roles: [control-plane, etcd, worker]\n      hosts:\n        - "
+                "{name: a, address: gate.example.net, port: 2201, ip: 192.0.2.1}\n"
+                "        - {name: b, address: gate.example.net, port: 2202, ip: 192.0.2.2}\n        - {name: c, address: "
+                "gate.example.net, port: 2202, ip: 192.0.2.3}\n");
+        assert_problem(l, "pools[0].hosts[2].address", "already used on line 12");
         assert_int_equal(l->problems.errors, 1);
         unload(l);
 }
@@ -175,7 +187,8 @@ static void zeroed_cluster(void **state)
         cluster_rules(&c, &p);
         assert_int_equal(p.errors, 0);
         assert_int_equal(tree_parse(&a, "x", "{}", 2, &t, &err), 0);
-        struct pool pools[2] = { { .src = t, .roles = ROLE_CONTROL_PLANE | ROLE_ETCD, .count = 2 }, { .src = t, .roles = ROLE_WORKER } };
+        struct pool pools[2] = { { .src = t, .roles = ROLE_CONTROL_PLANE | ROLE_ETCD, .count = 2 },
+                { .src = t, .roles = ROLE_WORKER } };
         struct host hosts[2] = { { .src = t }, { .src = t } };
         pools[1].hosts = (struct hosts){ 2, hosts };
         c = (struct cluster){ .arena = &a, .src = t, .pools = { 2, pools } };
@@ -187,22 +200,26 @@ static void zeroed_cluster(void **state)
         arena_release(&a);
 }
 
-/* Linear: ten times the hosts must not cost a hundred times the time (with room for a busy machine). */
+/* Linear: ten times the hosts must not cost a hundred times the time (with room for a busy
+ * machine). */
 static double seconds(size_t hosts)
 {
         struct str s CLEANUP(str_release) = { 0 };
         struct timespec before, after;
-        str_add(&s, HEAD "  provider: {ssh: {}}\n  network: {pods: 10.0.0.0/9, services: 172.20.0.0/16}\n  pools:\n    - {name: c, roles: [control-plane, "
-                         "etcd], hosts: [192.0.2.1]}\n    - name: w\n      hosts:\n");
+        str_add(&s, HEAD
+                "  provider: {ssh: {}}\n  network: {pods: 10.0.0.0/9, services: 172.20.0.0/16}\n  pools:\n    - {name: c, roles: [control-plane, "
+                "etcd], hosts: [192.0.2.1]}\n    - name: w\n      hosts:\n");
         for (size_t i = 0; i < hosts; i++)
-                str_addf(&s, "        - {name: w%zu, address: 172.%zu.%zu.%zu}\n", i, 22 + i / 62500, i / 250 % 250, 1 + i % 250);
+                str_addf(&s, "        - {name: w%zu, address: 172.%zu.%zu.%zu}\n", i,
+                        22 + i / 62500, i / 250 % 250, 1 + i % 250);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
         struct loaded *l = load(str_text(&s));
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
         assert_clean(l);
         assert_int_equal(l->c->node_count, hosts + 1);
         unload(l);
-        return (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+        return (double)(after.tv_sec - before.tv_sec) +
+               (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 }
 
 static void ten_thousand_hosts(void **state)

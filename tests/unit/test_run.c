@@ -5,11 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <event2/event.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/file.h"
-#include "cluster/run.h"
+#include "run/run.h"
 
 struct fixture {
         struct event_base *base;
@@ -46,7 +49,11 @@ static void now(struct step *s)
 
 static void finish_later(evutil_socket_t fd, short what, void *arg) { now(arg); }
 
-static void later(struct step *s) { event_base_once(f.base, -1, EV_TIMEOUT, finish_later, s, &(struct timeval){ .tv_usec = 20000 }); }
+static void later(struct step *s)
+{
+        event_base_once(
+                f.base, -1, EV_TIMEOUT, finish_later, s, &(struct timeval){ .tv_usec = 20000 });
+}
 
 static void fails(struct step *s)
 {
@@ -57,12 +64,13 @@ static void fails(struct step *s)
         step_done(s, &err);
 }
 
-static void keeps(struct step *s) { step_kept(s); }
+static void keeps(struct step *s) { step_unchanged(s); }
 
 static void test_order(void **state)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        struct step *c = run_step(&f.run, "c", NULL, now, NULL), *slow = run_step(&f.run, "slow", "w1", later, NULL),
+        struct step *c = run_step(&f.run, "c", NULL, now, NULL),
+                    *slow = run_step(&f.run, "slow", "w1", later, NULL),
                     *a = run_step(&f.run, "a", NULL, now, NULL);
         step_after(c, slow);
         step_after(c, a);
@@ -75,7 +83,8 @@ static void test_order(void **state)
 static void test_failure_skips_what_waits(void **state)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        struct step *bad = run_step(&f.run, "apply", "w1", fails, NULL), *after = run_step(&f.run, "Ready", "w1", now, NULL),
+        struct step *bad = run_step(&f.run, "apply", "w1", fails, NULL),
+                    *after = run_step(&f.run, "Ready", "w1", now, NULL),
                     *other = run_step(&f.run, "apply", "w2", later, NULL);
         step_after(after, bad);
         assert_int_equal(run_execute(&f.run, &err), -EIO);
@@ -89,7 +98,8 @@ static void test_failure_skips_what_waits(void **state)
 static void test_circle(void **state)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        struct step *a = run_step(&f.run, "a", NULL, now, NULL), *b = run_step(&f.run, "b", NULL, now, NULL);
+        struct step *a = run_step(&f.run, "a", NULL, now, NULL),
+                    *b = run_step(&f.run, "b", NULL, now, NULL);
         step_after(a, b);
         step_after(b, a);
         assert_int_equal(run_execute(&f.run, &err), -EDEADLK);
@@ -151,6 +161,76 @@ static void test_journal(void **state)
         dir_remove(dir, &err);
 }
 
+static void talks(struct step *s)
+{
+        char text[1000];
+        memset(text, 'x', sizeof(text));
+        text[sizeof(text) - 1] = 0;
+        for (size_t i = 0; i < 30000; i++)
+                step_changed(s, "%s", text);
+        raise(SIGKILL);
+}
+
+/* However much a run says, the journal stays bounded, and what stood at the end of it is still
+ * known. */
+static void test_journal_rotates(void **state)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        char dir[] = "/tmp/slipway-test-XXXXXX";
+        struct journal *j;
+        const char *last;
+        int64_t all = 0;
+        size_t files = 0;
+        assert_non_null(mkdtemp(dir));
+        pid_t pid = fork();
+        if (pid == 0) {
+                run_step(&f.run, "apply", "w1", talks, NULL);
+                if (journal_open(dir, &f.run, &j, &last, &err) == 0)
+                        run_execute(&f.run, &err);
+                _exit(1);
+        }
+        waitpid(pid, NULL, 0);
+        DIR *d = opendir(dir);
+        for (struct dirent *e; (e = readdir(d));) {
+                struct stat st;
+                if (has_prefix(e->d_name, "journal") && fstatat(dirfd(d), e->d_name, &st, 0) == 0) {
+                        assert_true(st.st_size <= (off_t)(4 << 20) + 2000);
+                        all += st.st_size;
+                        files++;
+                }
+        }
+        closedir(d);
+        assert_int_equal(files, 5);
+        assert_true(all > (int64_t)16 << 20);
+        assert_int_equal(journal_open(dir, &f.run, &j, &last, &err), 0);
+        assert_non_null(last);
+        assert_non_null(strstr(last, "stopped in: apply w1"));
+        journal_close(j, "done");
+        dir_remove(dir, &err);
+}
+
+/* One that an earlier version let grow without bound is put aside, not kept for ever. */
+static void test_journal_too_large(void **state)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        char dir[] = "/tmp/slipway-test-XXXXXX";
+        struct journal *j;
+        const char *last;
+        struct stat st;
+        assert_non_null(mkdtemp(dir));
+        char *path CLEANUP(free_p) = path_join(dir, "journal.jsonl"),
+                   *aside CLEANUP(free_p) = path_join(dir, "journal.1.jsonl");
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_int_equal(ftruncate(fd, (off_t)40 << 20), 0);
+        close(fd);
+        assert_int_equal(journal_open(dir, &f.run, &j, &last, &err), 0);
+        journal_close(j, "done");
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(st.st_size < 4096);
+        assert_int_equal(stat(aside, &st), 0);
+        dir_remove(dir, &err);
+}
+
 /* In a program of its own: two steps, journalled, killed at a boundary. Returns how it ended. */
 static int killed_at(const char *boundary, const char *dir)
 {
@@ -204,6 +284,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_circle, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_journal, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_journal_rotates, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_journal_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_killed_at_each_boundary, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 #include "base/embed.h"
 #include "node/template.h"
 
-static void check(const char *text, enum template_format format, const char *values, const char *want)
+static void check(
+        const char *text, enum template_format format, const char *values, const char *want)
 {
         struct str out CLEANUP(str_release) = { 0 };
         json_error_t e;
@@ -26,8 +27,10 @@ static void test_values(void **state)
         check("{{a.b.c}}", TEMPLATE_RAW, "{\"a\": {\"b\": {\"c\": \"deep\"}}}", "deep");
         check("{{{x}}}", TEMPLATE_YAML, "{\"x\": \"a: b\"}", "a: b");
         check("{{x|base64}}", TEMPLATE_YAML, "{\"x\": \"foo\"}", "Zm9v");
-        check("k: |\n  {{x|indent 2}}\n", TEMPLATE_YAML, "{\"x\": \"a\\nb\\n\\nc\"}", "k: |\n  a\n  b\n\n  c\n");
-        check("What={{x|path}}", TEMPLATE_UNIT, "{\"x\": \"/dev/a b%c\\n[Unit]\"}", "What=/dev/a b%%c_[Unit]");
+        check("k: |\n  {{x|indent 2}}\n", TEMPLATE_YAML, "{\"x\": \"a\\nb\\n\\nc\"}",
+                "k: |\n  a\n  b\n\n  c\n");
+        check("What={{x|path}}", TEMPLATE_UNIT, "{\"x\": \"/dev/a b%c\\n[Unit]\"}",
+                "What=/dev/a b%%c_[Unit]");
 }
 
 static void test_formats(void **state)
@@ -59,22 +62,29 @@ static void test_sections(void **state)
         check("{{#x}}yes{{/x}}{{^x}}no{{/x}}", TEMPLATE_RAW, "{\"x\": []}", "no");
         check("{{#x}}yes{{/x}}{{^x}}no{{/x}}", TEMPLATE_RAW, "{\"x\": 0}", "no");
         check("{{#x}}{{.}},{{/x}}", TEMPLATE_RAW, "{\"x\": [\"a\", \"b\"]}", "a,b,");
-        check("{{#x}}{{n}}{{outer}};{{/x}}", TEMPLATE_RAW, "{\"x\": [{\"n\": 1}, {\"n\": 2, \"outer\": \"i\"}], \"outer\": \"o\"}", "1o;2i;");
-        check("{{#x}}{{#y}}{{z}}{{/y}}{{/x}}", TEMPLATE_RAW, "{\"x\": {\"y\": [{\"z\": 1}, {\"z\": 2}]}}", "12");
+        check("{{#x}}{{n}}{{outer}};{{/x}}", TEMPLATE_RAW,
+                "{\"x\": [{\"n\": 1}, {\"n\": 2, \"outer\": \"i\"}], \"outer\": \"o\"}", "1o;2i;");
+        check("{{#x}}{{#y}}{{z}}{{/y}}{{/x}}", TEMPLATE_RAW,
+                "{\"x\": {\"y\": [{\"z\": 1}, {\"z\": 2}]}}", "12");
 }
 
 static void test_lines(void **state)
 {
         check("a\n{{#x}}\nb\n{{/x}}\nc\n", TEMPLATE_RAW, "{\"x\": true}", "a\nb\nc\n");
         check("a\n{{#x}}\nb\n{{/x}}\nc\n", TEMPLATE_RAW, "{\"x\": false}", "a\nc\n");
-        check("  {{#x}}\n  - {{.}}\n  {{/x}}\nc\n", TEMPLATE_RAW, "{\"x\": [\"a\", \"b\"]}", "  - a\n  - b\nc\n");
-        check("{{#x}}\n{{#y}}\nb\n{{/y}}\n{{/x}}\n{{^x}}\nc\n{{/x}}\n", TEMPLATE_RAW, "{\"x\": true, \"y\": true}", "b\n");
+        check("  {{#x}}\n  - {{.}}\n  {{/x}}\nc\n", TEMPLATE_RAW, "{\"x\": [\"a\", \"b\"]}",
+                "  - a\n  - b\nc\n");
+        check("{{#x}}\n{{#y}}\nb\n{{/y}}\n{{/x}}\n{{^x}}\nc\n{{/x}}\n", TEMPLATE_RAW,
+                "{\"x\": true, \"y\": true}", "b\n");
         check("a {{#x}}b{{/x}}\nc", TEMPLATE_RAW, "{\"x\": true}", "a b\nc");
         check("{{#x}}\nb\n{{/x}}", TEMPLATE_RAW, "{\"x\": true}", "b\n");
 }
 
 /* Braces in a value are only a value. */
-static void test_values_are_not_templates(void **state) { check("{{x}} {{y}}", TEMPLATE_RAW, "{\"x\": \"{{y}}\", \"y\": \"{{#y}}\"}", "{{y}} {{#y}}"); }
+static void test_values_are_not_templates(void **state)
+{
+        check("{{x}} {{y}}", TEMPLATE_RAW, "{\"x\": \"{{y}}\", \"y\": \"{{#y}}\"}", "{{y}} {{#y}}");
+}
 
 /* Every embedded template has an ending that says how values are quoted, and parses. */
 static void test_embedded(void **state)

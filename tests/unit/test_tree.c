@@ -38,8 +38,10 @@ static void refused(const char *text, const char *want) { refused_n(text, strlen
 static void places(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        const struct tree *t = parse(&a, "# c\nspec:\n  pools:\n    - name: wörker\n      count: 4   # é\n  é: {ü: x, y: \"z\"}\n");
-        const struct tree *pool = tree_get(tree_get(t, "spec"), "pools")->first, *count = tree_get(pool, "count");
+        const struct tree *t = parse(&a,
+                "# c\nspec:\n  pools:\n    - name: wörker\n      count: 4   # é\n  é: {ü: x, y: \"z\"}\n");
+        const struct tree *pool = tree_get(tree_get(t, "spec"), "pools")->first,
+                          *count = tree_get(pool, "count");
         assert_int_equal(count->line, 5);
         assert_int_equal(count->col, 14);
         assert_int_equal(count->key_line, 5);
@@ -57,9 +59,12 @@ static void places(void **state)
 static void paths(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        const struct tree *t = parse(&a, "spec: {pools: [{labels: {zone: a, example.net/x: b}}]}\nmetadata: {name: n}\n");
-        const struct tree *labels = tree_get(tree_get(tree_get(t, "spec"), "pools")->first, "labels");
-        static const char *const want[] = { "pools[0].labels.zone", "pools[0].labels[\"example.net/x\"]" };
+        const struct tree *t = parse(&a,
+                "spec: {pools: [{labels: {zone: a, example.net/x: b}}]}\nmetadata: {name: n}\n");
+        const struct tree *labels =
+                tree_get(tree_get(tree_get(t, "spec"), "pools")->first, "labels");
+        static const char *const want[] = { "pools[0].labels.zone",
+                "pools[0].labels[\"example.net/x\"]" };
         size_t i = 0;
         tree_each (c, labels) {
                 struct str s CLEANUP(str_release) = { 0 };
@@ -110,7 +115,7 @@ static void types(void **state)
                 { ".5", TREE_FLOAT, "0.5" },
                 { "1.", TREE_FLOAT, "1" },
                 { "1.36", TREE_FLOAT, "1.36" },
-                { "1.36.3", TREE_STRING, NULL },
+                { "1.2.3", TREE_STRING, NULL },
                 { ".", TREE_STRING, NULL },
                 { "-", TREE_STRING, NULL },
                 { "1:30", TREE_STRING, NULL },
@@ -124,9 +129,11 @@ static void types(void **state)
                 { "99999999999999999999", TREE_FLOAT, "1e+20" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct tree t = {
-                        .kind = streq(cases[i].text, "~") || streq(cases[i].text, "null") ? TREE_NULL : TREE_SCALAR, .plain = true, .text = cases[i].text
-                };
+                struct tree t = { .kind = streq(cases[i].text, "~") || streq(cases[i].text, "null")
+                                                  ? TREE_NULL
+                                                  : TREE_SCALAR,
+                        .plain = true,
+                        .text = cases[i].text };
                 char *quoted CLEANUP(free_p) = xasprintf("\"%s\"", cases[i].text);
                 if (tree_type(&t) != cases[i].type)
                         fail_msg("%s is %d", cases[i].text, tree_type(&t));
@@ -146,7 +153,9 @@ static void types(void **state)
 static void tags(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        json_is(parse(&a, "[!!str 1, !!int \"5\", ! 2, !!bool yes, !!seq [a], !!map {b: c}, !!str ~]"), "[\"1\",5,\"2\",true,[\"a\"],{\"b\":\"c\"},\"~\"]");
+        json_is(parse(&a,
+                        "[!!str 1, !!int \"5\", ! 2, !!bool yes, !!seq [a], !!map {b: c}, !!str ~]"),
+                "[\"1\",5,\"2\",true,[\"a\"],{\"b\":\"c\"},\"~\"]");
         refused("a: !foo 1", "f:1:4: the tag !foo means nothing here");
         refused("a: !!binary aaaa", "f:1:4: the tag tag:yaml.org,2002:binary means nothing here");
         refused("a: !x!y 1", "f:1:4: the tag is not known");
@@ -155,11 +164,13 @@ static void tags(void **state)
 static void aliases(void **state)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        const struct tree *t =
-                parse(&a, "x: &x {a: 1, b: [2]}\ny: &y {b: 3, c: 4}\nz: {<<: [*x, *y], c: 9}\nw:\n  b: 0\n  <<: *x\nv: {\"<<\": 1}\nu: [*x, *x]\n");
-        json_is(t, "{\"x\":{\"a\":1,\"b\":[2]},\"y\":{\"b\":3,\"c\":4},\"z\":{\"c\":9,\"a\":1,\"b\":[2]},\"w\":{\"b\":0,\"a\":1},\"v\":{\"<<\":1},"
-                   "\"u\":[{\"a\":1,\"b\":[2]},{\"a\":1,\"b\":[2]}]}");
-        const struct tree *copy = tree_get(t, "u")->last; /* a copy stands in its own place, and its text where it was written */
+        const struct tree *t = parse(&a,
+                "x: &x {a: 1, b: [2]}\ny: &y {b: 3, c: 4}\nz: {<<: [*x, *y], c: 9}\nw:\n  b: 0\n  <<: *x\nv: {\"<<\": 1}\nu: [*x, *x]\n");
+        json_is(t,
+                "{\"x\":{\"a\":1,\"b\":[2]},\"y\":{\"b\":3,\"c\":4},\"z\":{\"c\":9,\"a\":1,\"b\":[2]},\"w\":{\"b\":0,\"a\":1},\"v\":{\"<<\":1},"
+                "\"u\":[{\"a\":1,\"b\":[2]},{\"a\":1,\"b\":[2]}]}");
+        const struct tree *copy = tree_get(t, "u")->last; /* a copy stands in its own place, and its
+                                                             text where it was written */
         struct str s CLEANUP(str_release) = { 0 };
         tree_path(&s, tree_get(copy, "b")->first, NULL);
         assert_string_equal(str_text(&s), "u[1].b[0]");
@@ -169,17 +180,20 @@ static void aliases(void **state)
         refused("a: &x [*x]", "f:1:8: the alias *x stands inside its own anchor");
         refused("a: &x {<<: *x}", "f:1:12: the alias *x stands inside its own anchor");
         refused("x: {<<: 1}", "f:1:9: << takes a map or a list of maps");
-        refused("x: &x {a: 1}\ny: {<<: *x, <<: *x}", "f:2:13: the key \"<<\" is here twice, first on line 2");
+        refused("x: &x {a: 1}\ny: {<<: *x, <<: *x}",
+                "f:2:13: the key \"<<\" is here twice, first on line 2");
 }
 
 static void keys(void **state)
 {
-        refused("spec:\n  a: 1\n  b: 2\n  a: 3\n", "f:4:3: the key \"a\" is here twice, first on line 2");
+        refused("spec:\n  a: 1\n  b: 2\n  a: 3\n",
+                "f:4:3: the key \"a\" is here twice, first on line 2");
         refused("? [a]\n: b", "f:1:3: a key is a list or a map here");
         refused("{{a: b}: c}", "f:1:2: a key is a list or a map here");
         refused("\"\": b", "f:1:1: a key is empty here");
         refused("~: b", "f:1:1: a key is empty here");
-        refused("\"a\\e[31m\": 1\n\"a\\e[31m\": 2", "f:2:1: the key \"a\\u{1b}[31m\" is here twice, first on line 1");
+        refused("\"a\\e[31m\": 1\n\"a\\e[31m\": 2",
+                "f:2:1: the key \"a\\u{1b}[31m\" is here twice, first on line 1");
         struct str s CLEANUP(str_release) = { 0 };
         for (int i = 0; i < 100000; i++) /* not a search of all keys for each */
                 str_addf(&s, "k%d: x\n", i);
@@ -198,7 +212,8 @@ static void syntax(void **state)
         refused("a: {b: 1\nc: 2\n", "f:1:4: the map opened here with { is not closed");
         refused("a: [1, [2,\n", "f:1:8: the list opened here is not closed");
         refused("a: b: c", "f:1:5: a key is not allowed here");
-        refused("a: 1\nfoo\nb: 2", "f:2:1: this line is neither a key with its colon nor part of a value");
+        refused("a: 1\nfoo\nb: 2",
+                "f:2:1: this line is neither a key with its colon nor part of a value");
         refused("a:\n  b: 1\n c: 2", "f:3:2: a key is expected here");
         refused("a: - b", "f:1:4: a list entry (-) is not allowed here");
         refused("a: @x", "f:1:4: a value cannot begin with @");
@@ -212,8 +227,10 @@ static void bytes(void **state)
         struct arena a CLEANUP(arena_release) = { 0 };
         static const char nul[] = "a: 1\nb: x\0y\n";
         static const char utf16[] = "a\0:\0 \0001\0";
-        refused_n(nul, sizeof(nul) - 1, "f:2:5: the file holds a NUL byte: it is not a text, or it is UTF-16");
-        refused_n(utf16, sizeof(utf16) - 1, "f:1:2: the file holds a NUL byte: it is not a text, or it is UTF-16");
+        refused_n(nul, sizeof(nul) - 1,
+                "f:2:5: the file holds a NUL byte: it is not a text, or it is UTF-16");
+        refused_n(utf16, sizeof(utf16) - 1,
+                "f:1:2: the file holds a NUL byte: it is not a text, or it is UTF-16");
         refused("a: é\n\nb: \xc3(", "f:3:4: the byte 0xc3 is not UTF-8");
         refused("a: \xed\xa0\x80", "f:1:4: the byte 0xed is not UTF-8");
         refused("a: é\x1b[31m", "f:1:5: the control character U+001B is not allowed");
@@ -274,13 +291,15 @@ static void merge_is(const char *base, const char *over, const char *want)
 
 static void merges(void **state)
 {
-        merge_is("{a: 1, b: {c: 2, d: 3}}", "{b: {d: 4, e: 5}, f: 6}", "{\"a\":1,\"b\":{\"c\":2,\"d\":4,\"e\":5},\"f\":6}");
+        merge_is("{a: 1, b: {c: 2, d: 3}}", "{b: {d: 4, e: 5}, f: 6}",
+                "{\"a\":1,\"b\":{\"c\":2,\"d\":4,\"e\":5},\"f\":6}");
         merge_is("{a: [1, 2], b: 1}", "{a: [3], b: {x: z}}", "{\"a\":[3],\"b\":{\"x\":\"z\"}}");
         merge_is("{a: {x: 1}, b: 2}", "{a: 3}", "{\"a\":3,\"b\":2}");
         merge_is("{a: 1, b: 2, c: 3}", "{a: ~, c: null, d: ~}", "{\"b\":2}");
         merge_is("{a: 1}", "{a: ~}", "{}");
         merge_is("{a: 1}", "[b]", "[\"b\"]");
-        struct str base CLEANUP(str_release) = { 0 }, over CLEANUP(str_release) = { 0 }, want CLEANUP(str_release) = { 0 };
+        struct str base CLEANUP(str_release) = { 0 }, over CLEANUP(str_release) = { 0 },
+                        want CLEANUP(str_release) = { 0 };
         for (int i = 0; i < 50; i++) {
                 str_addf(&base, "k%d: 0\n", i);
                 str_addf(&over, i % 2 ? "k%d: ~\n" : "k%d: 1\n", i + 10);

@@ -1,4 +1,5 @@
-/* User-data of hand-made NodeSpecs, and the directory writer. What real programs think of real renderings: tests/judges. */
+/* User-data of hand-made NodeSpecs, and the directory writer. What real programs think of real
+ * renderings: tests/judges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +33,8 @@ static void file(struct nodespec *s, const char *path, unsigned mode, const char
         e->len = strlen(content);
 }
 
-static struct spec_entry *unit(struct nodespec *s, const char *name, unsigned flags, const char *after)
+static struct spec_entry *unit(
+        struct nodespec *s, const char *name, unsigned flags, const char *after)
 {
         struct spec_entry *e = add(s, SPEC_UNIT);
         e->name = name;
@@ -41,7 +43,10 @@ static struct spec_entry *unit(struct nodespec *s, const char *name, unsigned fl
         return e;
 }
 
-static void named(struct nodespec *s, enum spec_kind kind, const char *name) { add(s, kind)->name = name; }
+static void named(struct nodespec *s, enum spec_kind kind, const char *name)
+{
+        add(s, kind)->name = name;
+}
 
 static void contains(const char *text, const char *part)
 {
@@ -74,7 +79,8 @@ static void gunzip(const char *data, size_t n, struct str *out)
 
 static void test_gzip_same_bytes(void **state)
 {
-        struct str a CLEANUP(str_release) = { 0 }, b CLEANUP(str_release) = { 0 }, back CLEANUP(str_release) = { 0 };
+        struct str a CLEANUP(str_release) = { 0 }, b CLEANUP(str_release) = { 0 },
+                     back CLEANUP(str_release) = { 0 };
         gzip_add(&a, "hello hello hello", 17);
         gzip_add(&b, "hello hello hello", 17);
         assert_int_equal(a.len, b.len);
@@ -145,23 +151,28 @@ static void test_cloudinit_plain(void **state)
         assert_true(has_prefix(out.data, "#cloud-config\nhostname: w1\n"));
         contains(out.data, "packages:\n  - conntrack\npackage_update: true\n");
         contains(out.data, "bootcmd:\n  - [\"systemctl\", \"mask\", \"haproxy.service\"]\n");
-        contains(out.data, "  - path: /etc/sysctl.d/k.conf\n    permissions: \"0644\"\n    content: |2\n      a = 1\n\n        b = 2\n  - path");
+        contains(out.data,
+                "  - path: /etc/sysctl.d/k.conf\n    permissions: \"0644\"\n    content: |2\n      a = 1\n\n        b = 2\n  - path");
         contains(out.data, "    content: |2-\n      no newline\n");
         contains(out.data, "    content: |2+\n      two newlines\n\n  - path");
         contains(out.data, "    encoding: b64\n    content: \"/wE=\"\n");
-        contains(out.data, "  - path: /etc/empty\n    permissions: \"0644\"\n    encoding: b64\n    content: \"\"\n");
-        contains(out.data, "runcmd:\n  - [\"modprobe\", \"--\", \"overlay\"]\n  - [\"sysctl\", \"--system\"]\n  - [\"systemctl\", \"daemon-reload\"]\n"
-                           "  - [\"install\", \"-d\", \"-m\", \"0700\", \"--\", \"/var/lib/x y\"]\n  - [\"chown\", \"--\", \"etcd:etcd\", \"/var/lib/x y\"]\n"
-                           "  - [\"mkdir\", \"-p\", \"--\", \"/opt/a\"]\n  - [\"ln\", \"-sfn\", \"--\", \"/usr/bin/b\", \"/opt/a/b\"]\n"
-                           "  - [\"systemctl\", \"stop\", \"haproxy.service\"]\n"
-                           "  - [\"systemctl\", \"enable\", \"kubelet.service\"]\n  - [\"systemctl\", \"start\", \"kubelet.service\"]\n");
+        contains(out.data,
+                "  - path: /etc/empty\n    permissions: \"0644\"\n    encoding: b64\n    content: \"\"\n");
+        contains(out.data,
+                "runcmd:\n  - [\"modprobe\", \"--\", \"overlay\"]\n  - [\"sysctl\", \"--system\"]\n  - [\"systemctl\", \"daemon-reload\"]\n"
+                "  - [\"install\", \"-d\", \"-m\", \"0700\", \"--\", \"/var/lib/x y\"]\n  - [\"chown\", \"--\", \"etcd:etcd\", \"/var/lib/x y\"]\n"
+                "  - [\"mkdir\", \"-p\", \"--\", \"/opt/a\"]\n  - [\"ln\", \"-sfn\", \"--\", \"/usr/bin/b\", \"/opt/a/b\"]\n"
+                "  - [\"systemctl\", \"stop\", \"haproxy.service\"]\n"
+                "  - [\"systemctl\", \"enable\", \"kubelet.service\"]\n  - [\"systemctl\", \"start\", \"kubelet.service\"]\n");
 }
 
 static void disks(struct nodespec *s)
 {
         file(s, "/usr/local/sbin/format", 0755, "#!/bin/sh\necho 'it'\n");
-        file(s, "/etc/systemd/system/format-x.service", 0644, "[Service]\nExecStart=/usr/local/sbin/format /dev/vdb ext4\n");
-        file(s, "/etc/systemd/system/var-lib-x.mount", 0644, "[Mount]\nWhat=/dev/vdb\nWhere=/var/lib/x\n");
+        file(s, "/etc/systemd/system/format-x.service", 0644,
+                "[Service]\nExecStart=/usr/local/sbin/format /dev/vdb ext4\n");
+        file(s, "/etc/systemd/system/var-lib-x.mount", 0644,
+                "[Mount]\nWhat=/dev/vdb\nWhere=/var/lib/x\n");
         file(s, "/etc/other", 0644, "other\n");
         unit(s, "format-x.service", 0, NULL);
         unit(s, "var-lib-x.mount", SPEC_ENABLE | SPEC_START, "format-x.service");
@@ -173,7 +184,8 @@ static void test_cloudinit_disks(void **state)
         struct str out CLEANUP(str_release) = { 0 };
         disks(&s);
         cloudinit_write(&cluster, &s, &out);
-        assert_true(has_prefix(out.data, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"slipway\"\n\n--slipway\n"));
+        assert_true(has_prefix(out.data,
+                "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"slipway\"\n\n--slipway\n"));
         contains(out.data, "Content-Type: text/cloud-boothook; charset=\"utf-8\"\n");
         contains(out.data, "\n\n#!/bin/sh\n");
         contains(out.data, "put /usr/local/sbin/format 0755 '#!/bin/sh\necho '\\''it'\\''\n'\n");
@@ -198,7 +210,8 @@ static void test_proxies(void **state)
 {
         struct str out CLEANUP(str_release) = { 0 };
         struct nodespec s CLEANUP(nodespec_release) = { 0 };
-        struct cluster c = { .proxy = { .http = "http://proxy:3128", .https = "http://proxy:3129" } };
+        struct cluster c = { .proxy = {
+                                     .http = "http://proxy:3128", .https = "http://proxy:3129" } };
         named(&s, SPEC_PACKAGE, "socat");
         cloudinit_write(&c, &s, &out);
         contains(out.data, "packages:\n  - socat\n");
@@ -213,24 +226,30 @@ static void test_proxies(void **state)
 static void test_keys(void **state)
 {
         const char *keys[] = { "ssh-ed25519 AAAA a@b: \"x\"" };
-        struct cluster c = { .os.authorized_keys = { 1, keys }, .provider = { .kind = PROVIDER_OPENSTACK, .openstack.user = "core" } };
+        struct cluster c = { .os.authorized_keys = { 1, keys },
+                .provider = { .kind = PROVIDER_OPENSTACK, .openstack.user = "core" } };
         struct nodespec s CLEANUP(nodespec_release) = { .node = &node };
         struct str out CLEANUP(str_release) = { 0 };
         cloudinit_write(&c, &s, &out);
         contains(out.data, "ssh_authorized_keys:\n  - \"ssh-ed25519 AAAA a@b: \\\"x\\\"\"\n");
         str_truncate(&out, 0);
         ignition_write(&c, &s, &out);
-        json_t *j = json_loads(out.data, 0, NULL), *u = json_array_get(json_object_get(json_object_get(j, "passwd"), "users"), 0);
+        json_t *j = json_loads(out.data, 0, NULL),
+               *u = json_array_get(json_object_get(json_object_get(j, "passwd"), "users"), 0);
         assert_string_equal(json_string_value(json_object_get(u, "name")), "core");
-        assert_string_equal(json_string_value(json_array_get(json_object_get(u, "sshAuthorizedKeys"), 0)), keys[0]);
+        assert_string_equal(
+                json_string_value(json_array_get(json_object_get(u, "sshAuthorizedKeys"), 0)),
+                keys[0]);
         json_decref(j);
 }
 
-static json_t *find(json_t *root, const char *room, const char *list, const char *key, const char *value)
+static json_t *find(
+        json_t *root, const char *room, const char *list, const char *key, const char *value)
 {
         json_t *e;
         size_t i;
-        json_array_foreach(json_object_get(json_object_get(root, room), list), i, e) if (streq(json_string_value(json_object_get(e, key)), value)) return e;
+        json_array_foreach(json_object_get(json_object_get(root, room), list), i,
+                e) if (streq(json_string_value(json_object_get(e, key)), value)) return e;
         fail_msg("no %s.%s with %s = %s", room, list, key, value);
         return NULL;
 }
@@ -259,17 +278,30 @@ static void test_ignition(void **state)
         ignition_write(&cluster, &s, &out);
         json_t *j = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
         assert_non_null(j);
-        assert_true(json_is_true(json_object_get(find(j, "systemd", "units", "name", "var-lib-x.mount"), "enabled")));
-        assert_non_null(json_object_get(find(j, "systemd", "units", "name", "var-lib-x.mount"), "contents"));
-        assert_null(json_object_get(find(j, "systemd", "units", "name", "format-x.service"), "enabled"));
-        assert_true(json_is_true(json_object_get(find(j, "systemd", "units", "name", "locksmithd.service"), "mask")));
-        assert_int_equal(json_array_size(json_object_get(find(j, "systemd", "units", "name", "kubelet.service"), "dropins")), 1);
+        assert_true(json_is_true(json_object_get(
+                find(j, "systemd", "units", "name", "var-lib-x.mount"), "enabled")));
+        assert_non_null(json_object_get(
+                find(j, "systemd", "units", "name", "var-lib-x.mount"), "contents"));
+        assert_null(json_object_get(
+                find(j, "systemd", "units", "name", "format-x.service"), "enabled"));
+        assert_true(json_is_true(json_object_get(
+                find(j, "systemd", "units", "name", "locksmithd.service"), "mask")));
+        assert_int_equal(
+                json_array_size(json_object_get(
+                        find(j, "systemd", "units", "name", "kubelet.service"), "dropins")),
+                1);
         find(j, "storage", "files", "path", "/etc/systemd/system/odd.service");
         find(j, "storage", "files", "path", "/etc/systemd/system.conf");
         find(j, "storage", "files", "path", "/etc/hostname");
-        assert_string_equal(
-                json_string_value(json_object_get(json_object_get(find(j, "storage", "files", "path", "/etc/big"), "contents"), "compression")), "gzip");
-        assert_int_equal(json_integer_value(json_object_get(find(j, "storage", "directories", "path", "/var/lib/etcd"), "mode")), 0700);
+        assert_string_equal(json_string_value(json_object_get(
+                                    json_object_get(find(j, "storage", "files", "path", "/etc/big"),
+                                            "contents"),
+                                    "compression")),
+                "gzip");
+        assert_int_equal(
+                json_integer_value(json_object_get(
+                        find(j, "storage", "directories", "path", "/var/lib/etcd"), "mode")),
+                0700);
         find(j, "storage", "links", "path", "/etc/l");
         json_decref(j);
 }
@@ -292,14 +324,18 @@ static void test_fit(void **state)
         struct nodespec s CLEANUP(nodespec_release) = { 0 };
         struct str out CLEANUP(str_release) = { 0 }, back CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        char *even CLEANUP(free_p) = xmalloc(60001), *a CLEANUP(free_p) = noise(9000), *b CLEANUP(free_p) = noise(60000);
+        char *even CLEANUP(free_p) = xmalloc(60001), *a CLEANUP(free_p) = noise(9000),
+                   *b CLEANUP(free_p) = noise(60000);
         memset(even, 'x', 60000);
         even[60000] = 0;
         file(&s, "/etc/even", 0644, even);
-        assert_int_equal(userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_LOCAL, &out, &err), 0);
+        assert_int_equal(
+                userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_LOCAL, &out, &err), 0);
         assert_true(has_prefix(out.data, "#cloud-config"));
         str_truncate(&out, 0);
-        assert_int_equal(userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_OPENSTACK, &out, &err), 0); /* 60,000 bytes are 80,000 of base64 */
+        assert_int_equal(
+                userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_OPENSTACK, &out, &err),
+                0); /* 60,000 bytes are 80,000 of base64 */
         gunzip(out.data, out.len, &back);
         assert_true(has_prefix(back.data, "#cloud-config"));
         str_truncate(&out, 0);
@@ -307,17 +343,20 @@ static void test_fit(void **state)
         file(&s, "/etc/a2", 0644, a);
         file(&s, "/etc/b", 0644, b);
         file(&s, "/etc/small", 0644, "x");
-        assert_int_equal(userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_AWS, &out, &err), -E2BIG);
+        assert_int_equal(
+                userdata_fit(&cluster, &s, USER_DATA_CLOUD_INIT, PROVIDER_AWS, &out, &err), -E2BIG);
         assert_int_equal(err.status, EXIT_CONFIG);
-        contains(err.message, "node w1: its user-data is ");
+        contains(err.message, "node w1: the user-data is ");
         contains(err.message,
-                "bytes after compression and AWS takes 16384; the biggest in it: /etc/b (60000 bytes), /etc/even (60000 bytes), /etc/a (9000 bytes)");
+                "bytes after compression, but AWS takes at most 16384; the biggest entries: /etc/b (60000 bytes), /etc/even (60000 bytes), /etc/a (9000 bytes)");
         lacks(err.message, "/etc/a2");
         assert_non_null(err.hint);
         assert_int_equal(out.len, 0);
         error_release(&err);
-        assert_int_equal(userdata_fit(&cluster, &s, USER_DATA_IGNITION, PROVIDER_OPENSTACK, &out, &err), -E2BIG);
-        contains(err.message, "of base64 after compression and OpenStack takes 65535");
+        assert_int_equal(
+                userdata_fit(&cluster, &s, USER_DATA_IGNITION, PROVIDER_OPENSTACK, &out, &err),
+                -E2BIG);
+        contains(err.message, "of base64 after compression, but OpenStack takes at most 65535");
 }
 
 static void test_fit_ignition(void **state)
@@ -328,14 +367,18 @@ static void test_fit_ignition(void **state)
         char paths[200][32];
         for (int i = 0; i < 200; i++) {
                 snprintf(paths[i], sizeof(paths[i]), "/etc/file-%d", i);
-                file(&s, paths[i], 0644, "the same text in every file, over and over, so that the whole is easy to compress\n");
+                file(&s, paths[i], 0644,
+                        "the same text in every file, over and over, so that the whole is easy to compress\n");
         }
-        assert_int_equal(userdata_fit(&cluster, &s, USER_DATA_IGNITION, PROVIDER_AWS, &out, &err), 0);
+        assert_int_equal(
+                userdata_fit(&cluster, &s, USER_DATA_IGNITION, PROVIDER_AWS, &out, &err), 0);
         assert_true(out.len < USERDATA_LIMIT_AWS);
         json_t *j = json_loads(out.data, 0, NULL);
-        json_t *r = json_object_get(json_object_get(json_object_get(j, "ignition"), "config"), "replace");
+        json_t *r = json_object_get(
+                json_object_get(json_object_get(j, "ignition"), "config"), "replace");
         assert_string_equal(json_string_value(json_object_get(r, "compression")), "gzip");
-        assert_true(has_prefix(json_string_value(json_object_get(r, "source")), "data:;base64,H4sI"));
+        assert_true(
+                has_prefix(json_string_value(json_object_get(r, "source")), "data:;base64,H4sI"));
         json_decref(j);
 }
 
@@ -351,7 +394,8 @@ static char *temp_dir(void)
 static void test_outdir(void **state)
 {
         char *dir CLEANUP(free_p) = temp_dir();
-        char *old CLEANUP(free_p) = path_join(dir, "n/old"), *new CLEANUP(free_p) = path_join(dir, "n/a/b/new"),
+        char *old CLEANUP(free_p) = path_join(dir, "n/old"),
+                  *new CLEANUP(free_p) = path_join(dir, "n/a/b/new"),
                   *mark CLEANUP(free_p) = path_join(dir, "n/mark");
         struct error err CLEANUP(error_release) = { 0 };
         struct outroot root = { 0 };
@@ -388,7 +432,7 @@ static void test_outdir_refuses(void **state)
         assert_int_equal(file_write(mine, "x", 1, 0600, 0, NULL, &err), 0);
         assert_int_equal(outroot_open(dir, &root, &err), 0);
         assert_int_equal(outdir_begin(&root, "n", 0755, marks, &d, &err), -EEXIST);
-        contains(err.message, "is in the way");
+        contains(err.message, "exists and was not written by slipway render");
         error_release(&err);
         assert_int_equal(access(mine, F_OK), 0);
         assert_int_equal(outroot_open(dir, &second, &err), -EAGAIN); /* two at once */

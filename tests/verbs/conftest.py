@@ -5,20 +5,30 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from harness import NEWEST, programs
+from issuer import Provider
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
-CACHE = Path(os.environ.get("SLIPWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway")
 CLUSTER = """\
 apiVersion: slipway.dev/v1alpha1
 kind: Cluster
 metadata: {name: verbs}
 spec:
-  kubernetes: 1.36.3
+""" f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.122.0.0/24}}
   pools:
     - {name: control, roles: [control-plane, etcd], count: 1}
     - {name: worker, count: 1}
+"""
+# What the real cluster has besides (test_people.py).
+LOGIN = """\
+  auth:
+    oidc: {{issuer: "{issuer}", caFile: oidc/ca.pem, groupsPrefix: "oidc:", usernamePrefix: "oidc:"}}
+    bindings:
+      - {{group: "oidc:viewers", role: view}}
+      - {{group: "oidc:editors", role: edit, namespace: team-a}}
+      - {{user: "oidc:eve", role: view, namespace: team-a}}
 """
 
 
@@ -39,7 +49,7 @@ class Site:
         """An upstream program with this cluster's kubeconfig."""
         kubeconfig = self.path / "kubeconfig"
         kubeconfig.write_text(self("kubeconfig").stdout)
-        r = subprocess.run([CACHE / "artifacts" / "kubernetes-1.36.3" / name, "--kubeconfig", kubeconfig, *args], capture_output=True, text=True)
+        r = subprocess.run([programs("kubernetes") / name, "--kubeconfig", kubeconfig, *args], capture_output=True, text=True)
         assert r.returncode == 0, r.stderr
         return r.stdout
 
@@ -61,11 +71,13 @@ def cluster():
         subprocess.run([machine, "stop", "--all"], env=os.environ | {"SLIPWAY_SET": "kubeadm", "SLIPWAY_BRIDGE": "none"}, capture_output=True)  # of test_with_kubeadm.py
         site("down", ok=False)
         shutil.rmtree(site.path)
-    site.path.mkdir(parents=True)
-    (site.path / "cluster.yaml").write_text(CLUSTER)
+    (site.path / "oidc").mkdir(parents=True)
+    site.provider = Provider(site.path / "oidc", "10.122.0.1")
+    (site.path / "cluster.yaml").write_text(CLUSTER + LOGIN.format(issuer=site.provider.issuer))
     try:
         site("up")
         yield site
     finally:
+        site.provider.close()
         site("down", ok=False)
         shutil.rmtree(site.path)

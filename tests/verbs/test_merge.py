@@ -103,7 +103,7 @@ def test_which_file(paper):
     assert (paper.path / "one").is_file() and not (paper.path / "two").exists()
 
 
-@pytest.mark.parametrize("text,word", [("- a\n", "no map"), ("clusters: {}\n", "no list"), ("a: [\n", "config:"), ("a: 1\na: 2\n", "config:")])
+@pytest.mark.parametrize("text,word", [("- a\n", "not a map"), ("clusters: {}\n", "not a list"), ("a: [\n", "config:"), ("a: 1\na: 2\n", "config:")])
 def test_what_is_no_kubeconfig_is_left_alone(paper, text, word):
     r, path = merge(paper, text, ok=False)
     assert r.returncode == 3 and word in r.stderr, r.stderr

@@ -1,4 +1,4 @@
-"""status, ssh, logs and token, on paper and on a real cluster."""
+"""status, verify, ssh, logs and token, on paper and on a real cluster."""
 import fcntl
 import hashlib
 import json
@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from harness import NEWEST
 
 
 def everything(site):
@@ -33,18 +34,20 @@ def until(what, seconds=120):
 
 def test_nothing_is_there_yet(paper):
     r = paper("status", ok=False)
-    assert r.returncode == 7 and "its machine is absent: slipway up makes it" in r.stdout
+    assert r.returncode == 7 and "its machine is absent: slipway up creates it" in r.stdout
     r = paper("ssh", "worker-1", ok=False)
-    assert r.returncode == 5 and "has not been made" in r.stderr
-    r = paper("token", "list", ok=False)
-    assert r.returncode == 8 and "has not been made" in r.stderr
+    assert r.returncode == 5 and "does not exist yet" in r.stderr
+    for verb in (["token", "list"], ["verify"]):
+        r = paper(*verb, ok=False)
+        assert r.returncode == 8 and "does not exist yet" in r.stderr
     assert sorted(p.name for p in paper.path.iterdir()) == ["cluster.yaml"], "asking makes no state"
 
 
 @pytest.mark.parametrize("args,word", [
     (["ssh"], "needs an argument: NODE"), (["ssh", "wroker-1"], "did you mean worker-1?"), (["logs", "zzz"], "it has: control-1, worker-1"),
     (["logs", "worker-1", "--lines", "x"], "not a number"), (["token", "creat"], "did you mean 'slipway token create'?"),
-    (["token", "list", "abc"], "does not take 'abc'"), (["status", "now"], "does not take 'now'"),
+    (["token", "list", "abc"], "does not take 'abc'"), (["token", "create", "abcdef.0123456789abcdef"], "name that with --token-file"),
+    (["token", "create", "--token", "abcdef.0123456789abcdef"], "did you mean --token-file?"), (["status", "now"], "does not take the argument 'now'"),
 ])
 def test_said_wrong(paper, args, word):
     r = paper(*args, ok=False)
@@ -58,15 +61,15 @@ def test_status_of_a_healthy_cluster(cluster):
     answer = status(cluster)
     assert answer["healthy"] and answer["problems"] == [] and answer["run"] is None
     assert [(n["name"], n["machine"], n["ready"], n["version"], n["drift"]) for n in answer["nodes"]] == [
-        ("control-1", "running", True, "v1.36.3", 0), ("worker-1", "running", True, "v1.36.3", 0)]
-    assert answer["api"]["ready"] and answer["api"]["version"] == "v1.36.3"
+        ("control-1", "running", True, f"v{NEWEST}", 0), ("worker-1", "running", True, f"v{NEWEST}", 0)]
+    assert answer["api"]["ready"] and answer["api"]["version"] == f"v{NEWEST}"
     assert answer["api"]["servers"] == [{"node": "control-1", "ready": True, "trouble": None}]
     (etcd,) = answer["etcd"]
     assert etcd["healthy"] and etcd["leader"] and etcd["node"] == "control-1" and etcd["dbSize"] > 0
     assert 300 < answer["certificates"]["days"] < 400
-    assert answer["kubernetes"] == {"wanted": "v1.36.3", "running": 2, "nodes": 2}
+    assert answer["kubernetes"] == {"wanted": f"v{NEWEST}", "running": 2, "nodes": 2}
     text = cluster("status").stdout
-    assert re.search(r"^worker-1 +worker +running +yes +v1\.36\.3 +0 +10\.122\.0\.", text, re.M) and "verbs is healthy." in text
+    assert re.search(rf"^worker-1 +worker +running +yes +v{re.escape(NEWEST)} +0 +10\.122\.0\.", text, re.M) and "verbs is healthy." in text
     assert everything(cluster) == before, "status writes nothing"
 
 
@@ -181,6 +184,72 @@ def test_token(cluster):
 def test_token_said_wrong(cluster, args, word):
     r = cluster("token", *args, ok=False)
     assert r.returncode == 2 and word in r.stderr, r.stderr
+
+
+def test_a_chosen_token(cluster, tmp_path):
+    """Twice is once, and never another's ID. (Files and messages: tests/unit/test_token.py.)"""
+    file = tmp_path / "token"
+    file.touch(0o600)
+
+    def create(text, *args, **more):
+        file.write_text(text)
+        return cluster("token", "create", "--token-file", file, *args, **more)
+
+    def listed():
+        (one,) = [t for t in json.loads(cluster("token", "list", "-o", "json").stdout) if t["id"] == "abcdef"]
+        return one["expires"]
+
+    assert " --token abcdef.0123456789abcdef " in create("abcdef.0123456789abcdef\n", "--ttl", "1h").stdout
+    first = listed()
+    create("abcdef.0123456789abcdef", "--ttl", "3h")
+    assert listed() > first
+    r = create("abcdef.fedcba9876543210", ok=False)
+    assert r.returncode == 2 and "there is already a token abcdef, with another secret" in r.stderr, r.stderr
+    cluster("token", "delete", "abcdef")
+
+
+# ---- verify ----
+
+def namespaces(cluster):
+    return cluster.tool("kubectl", "get", "namespaces", "-o", "name")
+
+
+def test_verify(cluster):
+    """Every check of every node is a row; nothing of it is left."""
+    lock = str(cluster.state / "lock")  # it says who had it last
+    before = everything(cluster)
+    r = cluster("verify", "-o", "json")
+    answer = json.loads(r.stdout)
+    assert answer["works"] and answer["cluster"] == "verbs" and all(c["works"] and c["why"] is None for c in answer["checks"]), r.stdout
+    rows = [(c["check"], c["from"]) for c in answer["checks"]]
+    assert sorted(rows) == sorted((check, node) for node in ("control-1", "worker-1")
+                                  for check in ("node is Ready", "pod starts", "pod to pod", "service address", "DNS", "API service", "exec", "logs")), rows
+    (pair,) = [c for c in answer["checks"] if c["check"] == "pod to pod" and c["from"] == "worker-1"]
+    assert re.fullmatch(r"control-1 \(10\.244\.\d+\.\d+:8080\)", pair["to"])
+    assert until(lambda: "slipway-verify" not in namespaces(cluster))
+    assert everything(cluster) | {lock: 0} == before | {lock: 0}, "verify writes nothing"
+
+
+def test_verify_names_the_path_that_fails(cluster):
+    """Packets of the fabric are dropped at one node: pods there are not reached, and the table says from where to where."""
+    drop = "INPUT -p udp --dport 8472 -j DROP"
+    cluster("ssh", "worker-1", "--", "sh", "-c", f"iptables -I {drop}")
+    try:
+        r = cluster("verify", ok=False)
+    finally:
+        cluster("ssh", "worker-1", "--", "sh", "-c", f"iptables -D {drop}")
+    assert r.returncode == 7, r.stdout + r.stderr
+    assert re.search(r"^pod to pod +control-1 to worker-1 \(10\.244\.\S+\) +(?!works)\S", r.stdout, re.M), r.stdout
+    assert re.search(r"^pod starts +worker-1 +works$", r.stdout, re.M), r.stdout
+    assert "from a pod on control-1 to the pod on worker-1" in r.stderr and "VXLAN" in r.stderr, r.stderr
+
+
+def test_verify_waits_for_no_run(cluster):
+    assert until(lambda: "slipway-verify" not in namespaces(cluster))  # of the test before
+    with open(cluster.state / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        r = cluster("verify", ok=False)
+    assert r.returncode == 8 and "slipway-verify" not in namespaces(cluster), r.stderr
 
 
 def test_merged_kubeconfig_works(cluster):

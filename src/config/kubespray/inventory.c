@@ -15,12 +15,15 @@ void inventory_release(struct inventory *inv)
         *inv = (struct inventory){ 0 };
 }
 
-static int check_name(const char *name, const char *what, size_t count, size_t max, struct error *err)
+static int check_name(
+        const char *name, const char *what, size_t count, size_t max, struct error *err)
 {
         if (count >= max)
-                return error_set(err, E2BIG, EXIT_CONFIG, "the inventory has more than %zu %ss", max, what);
+                return error_set(
+                        err, E2BIG, EXIT_CONFIG, "the inventory has more than %zu %ss", max, what);
         if (!*name || strlen(name) > INVENTORY_MAX_NAME)
-                return error_set(err, EINVAL, EXIT_CONFIG, "a %s's name in the inventory is %s", what, *name ? "longer than a DNS name can be" : "empty");
+                return error_set(err, EINVAL, EXIT_CONFIG, "a %s's name in the inventory is %s",
+                        what, *name ? "longer than a DNS name can be" : "empty");
         return 0;
 }
 
@@ -56,10 +59,12 @@ struct inventory_host *inventory_host(struct inventory *inv, const char *name, s
         return h;
 }
 
-static int link_to(struct inventory *inv, struct inventory_link **list, struct inventory_group *g, struct error *err)
+static int link_to(struct inventory *inv, struct inventory_link **list, struct inventory_group *g,
+        struct error *err)
 {
         if (inv->links++ >= INVENTORY_MAX_LINKS)
-                return error_set(err, E2BIG, EXIT_CONFIG, "the inventory's groups have more than %d entries", INVENTORY_MAX_LINKS);
+                return error_set(err, E2BIG, EXIT_CONFIG,
+                        "the inventory's groups have more than %d entries", INVENTORY_MAX_LINKS);
         if (*list && (*list)->group == g)
                 return 0;
         struct inventory_link *l = arena_new(inv->arena, struct inventory_link);
@@ -68,12 +73,14 @@ static int link_to(struct inventory *inv, struct inventory_link **list, struct i
         return 0;
 }
 
-int inventory_join(struct inventory *inv, struct inventory_group *child, struct inventory_group *parent, struct error *err)
+int inventory_join(struct inventory *inv, struct inventory_group *child,
+        struct inventory_group *parent, struct error *err)
 {
         return link_to(inv, &child->parents, parent, err);
 }
 
-void inventory_set(struct inventory *inv, struct inventory_var **vars, const char *name, const struct tree *value)
+void inventory_set(struct inventory *inv, struct inventory_var **vars, const char *name,
+        const struct tree *value)
 {
         struct inventory_var *v = arena_new(inv->arena, struct inventory_var);
         *v = (struct inventory_var){ name, value, *vars };
@@ -121,7 +128,10 @@ static bool range_parse(const char *s, size_t n, struct range *r)
         if (second && (!range_number(second + 1, rest - to - 1, &r->step) || !r->step))
                 return false;
         if (from == 1 && to == 1 && is_letter(s[0]) && is_letter(colon[1])) {
-                *r = (struct range){ .letters = true, .from = (unsigned char)s[0], .to = (unsigned char)colon[1], .step = r->step };
+                *r = (struct range){ .letters = true,
+                        .from = (unsigned char)s[0],
+                        .to = (unsigned char)colon[1],
+                        .step = r->step };
                 return r->from <= r->to;
         }
         if (!to || !range_number(s, from, &r->from) || !range_number(colon + 1, to, &r->to))
@@ -130,17 +140,22 @@ static bool range_parse(const char *s, size_t n, struct range *r)
         return r->from <= r->to;
 }
 
-static int add_host(struct inventory *inv, const char *name, struct inventory_group *in, struct inventory_var *vars, struct error *err)
+static int add_host(struct inventory *inv, const char *name, struct inventory_group *in,
+        struct inventory_var *vars, struct error *err)
 {
         struct inventory_host *h = inventory_host(inv, name, err);
         if (!h)
                 return -err->code;
-        inv->links += !in; /* every mention costs, so that a short line with a wide range cannot stand there a million times */
-        if (vars) {        /* laid over what it has: a copy, as the list is shared by all hosts of the pattern */
+        inv->links += !in; /* every mention costs, so that a short line with a wide range cannot
+                              stand there a million times */
+        if (vars) { /* laid over what it has: a copy, as the list is shared by all hosts of the
+                       pattern */
                 struct inventory_var **end = &vars, *copy = NULL, **tail = &copy;
                 for (; *end; end = &(*end)->next) {
                         if (inv->links++ >= INVENTORY_MAX_LINKS)
-                                return error_set(err, E2BIG, EXIT_CONFIG, "the inventory's hosts have more than %d variables", INVENTORY_MAX_LINKS);
+                                return error_set(err, E2BIG, EXIT_CONFIG,
+                                        "the inventory's hosts have more than %d variables",
+                                        INVENTORY_MAX_LINKS);
                         *tail = arena_new(inv->arena, struct inventory_var);
                         **tail = (struct inventory_var){ (*end)->name, (*end)->value, NULL };
                         tail = &(*tail)->next;
@@ -151,18 +166,24 @@ static int add_host(struct inventory *inv, const char *name, struct inventory_gr
         return in ? link_to(inv, &h->groups, in, err) : 0;
 }
 
-static int expand(struct inventory *inv, const char *pattern, int ranges, struct inventory_group *in, struct inventory_var *vars, struct error *err)
+static int inventory_expand(struct inventory *inv, const char *pattern, int ranges,
+        struct inventory_group *in, struct inventory_var *vars, struct error *err)
 {
         const char *open = strchr(pattern, '['), *close = open ? strchr(open, ']') : NULL;
         if (!close || !memchr(open, ':', (size_t)(close - open)))
                 return add_host(inv, pattern, in, vars, err);
         struct range r;
-        if (ranges == INVENTORY_MAX_RANGES || !range_parse(open + 1, (size_t)(close - open - 1), &r))
-                return error_set(err, EINVAL, EXIT_CONFIG, "%.*s is no range of hosts", (int)(close - open + 1), open);
+        if (ranges == INVENTORY_MAX_RANGES ||
+                !range_parse(open + 1, (size_t)(close - open - 1), &r))
+                return error_set(err, EINVAL, EXIT_CONFIG, "%.*s is not a range of hosts",
+                        (int)(close - open + 1), open);
         for (unsigned long i = r.from; i <= r.to; i += r.step) {
-                char *name CLEANUP(free_p) = r.letters ? xasprintf("%.*s%c%s", (int)(open - pattern), pattern, (int)i, close + 1)
-                                                       : xasprintf("%.*s%0*lu%s", (int)(open - pattern), pattern, r.width, i, close + 1);
-                int e = expand(inv, name, ranges + 1, in, vars, err);
+                char *name CLEANUP(free_p) =
+                        r.letters ? xasprintf("%.*s%c%s", (int)(open - pattern), pattern, (int)i,
+                                            close + 1)
+                                  : xasprintf("%.*s%0*lu%s", (int)(open - pattern), pattern,
+                                            r.width, i, close + 1);
+                int e = inventory_expand(inv, name, ranges + 1, in, vars, err);
                 if (e < 0)
                         return e;
         }
@@ -174,16 +195,19 @@ static const char *take_port(struct inventory *inv, char *pattern)
 {
         char *close = strrchr(pattern, ']'), *colon = strchr(close ? close : pattern, ':');
         unsigned long port;
-        if (!colon || strchr(colon + 1, ':') || !colon[1] || !range_number(colon + 1, strlen(colon + 1), &port))
+        if (!colon || strchr(colon + 1, ':') || !colon[1] ||
+                !range_number(colon + 1, strlen(colon + 1), &port))
                 return NULL;
         *colon = 0;
         return arena_printf(inv->arena, "%lu", port);
 }
 
-int inventory_pattern(struct inventory *inv, const char *pattern, struct inventory_group *in, struct inventory_var *vars, struct error *err)
+int inventory_pattern(struct inventory *inv, const char *pattern, struct inventory_group *in,
+        struct inventory_var *vars, struct error *err)
 {
         if (strlen(pattern) > INVENTORY_MAX_NAME)
-                return error_set(err, EINVAL, EXIT_CONFIG, "a host's name is longer than a DNS name can be");
+                return error_set(
+                        err, EINVAL, EXIT_CONFIG, "a host's name is longer than a DNS name can be");
         char *name = arena_strdup(inv->arena, pattern);
         const char *port = take_port(inv, name);
         if (port) {
@@ -192,26 +216,35 @@ int inventory_pattern(struct inventory *inv, const char *pattern, struct invento
                 inventory_set(inv, &vars, "ansible_port", t);
         }
         size_t n = strlen(name);
-        if (name[0] == '[' && n > 2 && name[n - 1] == ']' && strchr(name, ':') != strrchr(name, ':') && !strpbrk(name, "ghijklmnopqrstuvwxyz")) {
+        if (name[0] == '[' && n > 2 && name[n - 1] == ']' &&
+                strchr(name, ':') != strrchr(name, ':') && !strpbrk(name, "ghijklmnopqrstuvwxyz")) {
                 name[n - 1] = 0; /* [2001:db8::1] */
                 return add_host(inv, name + 1, in, vars, err);
         }
-        return expand(inv, name, 0, in, vars, err);
+        return inventory_expand(inv, name, 0, in, vars, err);
 }
 
 /* ---- YAML ---- */
 
-static int at_tree(struct error *err, const struct tree *t) { return error_wrap(err, "%s:%u:%u", t->file->name, t->line, t->col); }
+static int at_tree(struct error *err, const struct tree *t)
+{
+        return error_wrap(err, "%s:%u:%u", t->file->name, t->line, t->col);
+}
 
-static int yaml_group(struct inventory *inv, const struct tree *t, struct inventory_group *parent, struct error *err);
+static int yaml_group(struct inventory *inv, const struct tree *t, struct inventory_group *parent,
+        struct error *err);
 
-static int yaml_hosts(struct inventory *inv, const struct tree *hosts, struct inventory_group *g, struct error *err)
+static int yaml_hosts(struct inventory *inv, const struct tree *hosts, struct inventory_group *g,
+        struct error *err)
 {
         if (hosts->kind == TREE_SCALAR)
-                return inventory_pattern(inv, hosts->text, g, NULL, err) < 0 ? at_tree(err, hosts) : 0;
+                return inventory_pattern(inv, hosts->text, g, NULL, err) < 0 ? at_tree(err, hosts)
+                                                                             : 0;
         tree_each (c, hosts) {
                 struct inventory_var *vars = NULL;
-                const char *pattern = hosts->kind == TREE_MAP ? c->key : c->kind == TREE_SCALAR ? c->text : "";
+                const char *pattern = hosts->kind == TREE_MAP  ? c->key
+                                      : c->kind == TREE_SCALAR ? c->text
+                                                               : "";
                 inventory_set_map(inv, &vars, c);
                 if (inventory_pattern(inv, pattern, g, vars, err) < 0)
                         return at_tree(err, c);
@@ -219,7 +252,8 @@ static int yaml_hosts(struct inventory *inv, const struct tree *hosts, struct in
         return 0;
 }
 
-static int yaml_children(struct inventory *inv, const struct tree *children, struct inventory_group *g, struct error *err)
+static int yaml_children(struct inventory *inv, const struct tree *children,
+        struct inventory_group *g, struct error *err)
 {
         if (children->kind == TREE_MAP)
                 tree_each (c, children) {
@@ -230,7 +264,8 @@ static int yaml_children(struct inventory *inv, const struct tree *children, str
         return 0;
 }
 
-static int yaml_group(struct inventory *inv, const struct tree *t, struct inventory_group *parent, struct error *err)
+static int yaml_group(struct inventory *inv, const struct tree *t, struct inventory_group *parent,
+        struct error *err)
 {
         struct inventory_group *g = inventory_group(inv, t->key, err);
         const struct tree *hosts = tree_get(t, "hosts"), *children = tree_get(t, "children");
@@ -244,7 +279,7 @@ static int yaml_group(struct inventory *inv, const struct tree *t, struct invent
 int inventory_yaml(struct inventory *inv, const struct tree *root, struct error *err)
 {
         if (root->kind != TREE_MAP) {
-                error_set(err, EINVAL, EXIT_CONFIG, "a YAML inventory is a map of groups, and this is none");
+                error_set(err, EINVAL, EXIT_CONFIG, "a YAML inventory must be a map of groups");
                 return at_tree(err, root);
         }
         tree_each (c, root) {
@@ -307,14 +342,16 @@ static void search_group(struct search *s, const struct inventory_group *g)
         const struct tree *t = index_get(&g->by_name, s->name);
         if (!t)
                 return;
-        if (!s->from || g->depth > s->from->depth || (g->depth == s->from->depth && strcmp(g->name, s->from->name) > 0)) {
+        if (!s->from || g->depth > s->from->depth ||
+                (g->depth == s->from->depth && strcmp(g->name, s->from->name) > 0)) {
                 s->value = t;
                 s->from = g;
         }
 }
 
 /* Every group above, each once. */
-static void walk_up(struct inventory *inv, const struct inventory_link *l, void (*seen)(struct search *, const struct inventory_group *), struct search *s)
+static void walk_up(struct inventory *inv, const struct inventory_link *l,
+        void (*seen)(struct search *, const struct inventory_group *), struct search *s)
 {
         for (; l; l = l->next) {
                 if (l->group->mark == inv->mark)
@@ -325,7 +362,8 @@ static void walk_up(struct inventory *inv, const struct inventory_link *l, void 
         }
 }
 
-const struct tree *inventory_get(struct inventory *inv, const struct inventory_host *h, const char *name)
+const struct tree *inventory_get(
+        struct inventory *inv, const struct inventory_host *h, const char *name)
 {
         const struct tree *own = find_var(h->vars, name);
         if (own)

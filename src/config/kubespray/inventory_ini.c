@@ -1,4 +1,5 @@
-/* Ansible's INI inventories: [group], [group:children], [group:vars]; host lines are words split as a shell would. */
+/* Ansible's INI inventories: [group], [group:children], [group:vars]; host lines are words split as
+ * a shell would. */
 #include "config/kubespray/inventory.h"
 
 enum section { SECTION_HOSTS, SECTION_CHILDREN, SECTION_VARS };
@@ -11,7 +12,10 @@ struct ini {
         struct inventory_group *group; /* NULL before the first heading */
 };
 
-static int ini_error(struct ini *p, struct error *err) { return error_wrap(err, "%s:%u", p->file->name, p->line); }
+static int ini_error(struct ini *p, struct error *err)
+{
+        return error_wrap(err, "%s:%u", p->file->name, p->line);
+}
 
 /* The next word of the line, quotes and backslashes taken off; NULL at its end or at a comment. */
 static char *next_word(struct arena *a, const char **line)
@@ -38,17 +42,24 @@ static char *next_word(struct arena *a, const char **line)
         return arena_strdup(a, str_text(&word));
 }
 
-/* Ansible reads a value as a Python literal, else as text: a flow value of YAML is near enough to the first. */
+/* Ansible reads a value as a Python literal, else as text: a flow value of YAML is near enough to
+ * the first. */
 static const struct tree *ini_value(struct ini *p, const char *text)
 {
         struct error err CLEANUP(error_release) = { 0 };
         struct tree *t;
         size_t n = strlen(text);
-        bool nested = (text[0] == '[' && text[n - 1] == ']') || (text[0] == '{' && text[n - 1] == '}' && text[1] != '{');
+        bool nested = (text[0] == '[' && text[n - 1] == ']') ||
+                      (text[0] == '{' && text[n - 1] == '}' && text[1] != '{');
         if (nested && tree_parse(p->inv->arena, p->file->name, text, n, &t, &err) == 0)
                 return t;
         t = arena_new(p->inv->arena, struct tree);
-        *t = (struct tree){ .kind = n ? TREE_SCALAR : TREE_NULL, .plain = true, .line = p->line, .col = 1, .file = p->file, .text = text };
+        *t = (struct tree){ .kind = n ? TREE_SCALAR : TREE_NULL,
+                .plain = true,
+                .line = p->line,
+                .col = 1,
+                .file = p->file,
+                .text = text };
         return t;
 }
 
@@ -66,17 +77,23 @@ static char *trimmed(struct arena *a, const char *s, size_t n)
 
 static int ini_heading(struct ini *p, const char *line, struct error *err)
 {
-        static const char *const kinds[] = { [SECTION_CHILDREN] = "children", [SECTION_VARS] = "vars" };
+        static const char *const kinds[] = {
+                [SECTION_CHILDREN] = "children", [SECTION_VARS] = "vars"
+        };
         const char *close = strchr(line, ']');
         if (!close)
-                return error_set(err, EINVAL, EXIT_CONFIG, "a group's heading has no closing bracket");
-        char *name = trimmed(p->inv->arena, line + 1, (size_t)(close - line - 1)), *colon = strrchr(name, ':');
+                return error_set(
+                        err, EINVAL, EXIT_CONFIG, "a group's heading has no closing bracket");
+        char *name = trimmed(p->inv->arena, line + 1, (size_t)(close - line - 1)),
+             *colon = strrchr(name, ':');
         p->section = SECTION_HOSTS;
         if (colon) {
                 *colon = 0;
-                p->section = streq(colon + 1, kinds[SECTION_CHILDREN]) ? SECTION_CHILDREN : SECTION_VARS;
+                p->section =
+                        streq(colon + 1, kinds[SECTION_CHILDREN]) ? SECTION_CHILDREN : SECTION_VARS;
                 if (p->section == SECTION_VARS && !streq(colon + 1, kinds[SECTION_VARS]))
-                        return error_set(err, EINVAL, EXIT_CONFIG, "a group can have :children and :vars, not :%s", colon + 1);
+                        return error_set(err, EINVAL, EXIT_CONFIG,
+                                "a group can have :children and :vars, not :%s", colon + 1);
         }
         p->group = inventory_group(p->inv, name, err);
         return p->group ? 0 : -err->code;
@@ -89,7 +106,9 @@ static int ini_host(struct ini *p, const char *line, struct error *err)
         while ((word = next_word(p->inv->arena, &line))) {
                 char *equals = strchr(word, '=');
                 if (!equals)
-                        return error_set(err, EINVAL, EXIT_CONFIG, "%s is no variable: a host's line is its name and then key=value", word);
+                        return error_set(err, EINVAL, EXIT_CONFIG,
+                                "%s is not a variable: a host's line is its name followed by key=value",
+                                word);
                 *equals = 0;
                 inventory_set(p->inv, &vars, word, ini_value(p, equals + 1));
         }
@@ -104,7 +123,8 @@ static int ini_var(struct ini *p, const char *line, struct error *err)
         const char *comment = strstr(equals, " #");
         size_t n = comment ? (size_t)(comment - equals - 1) : strlen(equals + 1);
         char *name = trimmed(p->inv->arena, line, (size_t)(equals - line));
-        inventory_set(p->inv, &p->group->vars, name, ini_value(p, trimmed(p->inv->arena, equals + 1, n)));
+        inventory_set(
+                p->inv, &p->group->vars, name, ini_value(p, trimmed(p->inv->arena, equals + 1, n)));
         return 0;
 }
 
@@ -121,7 +141,8 @@ static int ini_line(struct ini *p, const char *line, struct error *err)
         if (!*line || *line == '#' || *line == ';')
                 return 0;
         /* a heading; but [2001:db8::1] may be a host */
-        if (*line == '[' && !(p->section == SECTION_HOSTS && strchr(line, ']') && strchr(line, ']')[1] == ':'))
+        if (*line == '[' &&
+                !(p->section == SECTION_HOSTS && strchr(line, ']') && strchr(line, ']')[1] == ':'))
                 return ini_heading(p, line, err);
         switch (p->section) {
         case SECTION_CHILDREN:
@@ -133,12 +154,15 @@ static int ini_line(struct ini *p, const char *line, struct error *err)
         }
 }
 
-int inventory_ini(struct inventory *inv, const char *name, const char *text, size_t len, struct error *err)
+int inventory_ini(
+        struct inventory *inv, const char *name, const char *text, size_t len, struct error *err)
 {
         struct ini p = { .inv = inv, .file = arena_new(inv->arena, struct tree_file) };
-        *p.file = (struct tree_file){ arena_strdup(inv->arena, name), arena_strndup(inv->arena, text, len), len };
+        *p.file = (struct tree_file){ arena_strdup(inv->arena, name),
+                arena_strndup(inv->arena, text, len), len };
         if (memchr(text, 0, len))
-                return error_set(err, EINVAL, EXIT_CONFIG, "%s: this is no text: it has a NUL byte", name);
+                return error_set(err, EINVAL, EXIT_CONFIG,
+                        "%s: not a text file: it contains a NUL byte", name);
         for (size_t at = 0; at < len;) {
                 const char *end = memchr(text + at, '\n', len - at);
                 size_t n = end ? (size_t)(end - text) - at : len - at;

@@ -31,12 +31,14 @@ static bool is_blank(const char *text)
         return true;
 }
 
-static int read_vars(struct reader *r, const char *path, struct inventory_var **vars, struct error *err)
+static int read_vars(
+        struct reader *r, const char *path, struct inventory_var **vars, struct error *err)
 {
         struct str text CLEANUP(str_release) = { 0 };
         struct tree *t;
         if (r->files++ >= MAX_VAR_FILES)
-                return error_set(err, E2BIG, EXIT_CONFIG, "the inventory has more than %d files of variables", MAX_VAR_FILES);
+                return error_set(err, E2BIG, EXIT_CONFIG,
+                        "the inventory has more than %d files of variables", MAX_VAR_FILES);
         int e = file_read(path, INVENTORY_MAX_FILE, &text, err);
         if (e < 0)
                 return e;
@@ -55,10 +57,15 @@ static int read_vars(struct reader *r, const char *path, struct inventory_var **
 
 static int visible(const struct dirent *d)
 {
-        return d->d_name[0] != '.' && !has_suffix(d->d_name, "~") && !has_suffix(d->d_name, ".swp") && !has_suffix(d->d_name, ".md");
+        return d->d_name[0] != '.' && !has_suffix(d->d_name, "~") &&
+               !has_suffix(d->d_name, ".swp") && !has_suffix(d->d_name, ".md");
 }
 
-static bool yaml_name(const char *name) { return has_suffix(name, ".yml") || has_suffix(name, ".yaml") || has_suffix(name, ".json") || !strchr(name, '.'); }
+static bool yaml_name(const char *name)
+{
+        return has_suffix(name, ".yml") || has_suffix(name, ".yaml") || has_suffix(name, ".json") ||
+               !strchr(name, '.');
+}
 
 static bool is_dir(const char *path)
 {
@@ -67,14 +74,16 @@ static bool is_dir(const char *path)
 }
 
 /* One file or a directory of files, in the order of their names, as Ansible does. */
-static int read_vars_under(struct reader *r, const char *path, int depth, struct inventory_var **vars, struct error *err)
+static int read_vars_under(struct reader *r, const char *path, int depth,
+        struct inventory_var **vars, struct error *err)
 {
         struct dirent **list = NULL;
         if (!is_dir(path))
                 return yaml_name(path) ? read_vars(r, path, vars, err) : 0;
         int n = depth < 4 ? scandir(path, &list, visible, alphasort) : 0, e = 0;
         if (n < 0)
-                return error_set(err, errno, EXIT_CONFIG, "%s: cannot list the directory: %s", path, strerror(errno));
+                return error_set(err, errno, EXIT_CONFIG, "%s: cannot list the directory: %s", path,
+                        strerror(errno));
         for (int i = 0; i < n; i++) {
                 char *below CLEANUP(free_p) = path_join(path, list[i]->d_name);
                 if (e == 0)
@@ -95,18 +104,22 @@ static char *stem(struct arena *a, const char *name)
         return arena_strdup(a, name);
 }
 
-/* group_vars/NAME and host_vars/NAME: variables of one group or host. A host that the inventory does not have is passed over. */
+/* group_vars/NAME and host_vars/NAME: variables of one group or host. A host that the inventory
+ * does not have is passed over. */
 static int read_scope(struct reader *r, const char *dir, bool hosts, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(dir, hosts ? "host_vars" : "group_vars");
         struct dirent **list = NULL;
         int n = is_dir(path) ? scandir(path, &list, visible, alphasort) : 0, e = 0;
         if (n < 0)
-                return error_set(err, errno, EXIT_CONFIG, "%s: cannot list the directory: %s", path, strerror(errno));
+                return error_set(err, errno, EXIT_CONFIG, "%s: cannot list the directory: %s", path,
+                        strerror(errno));
         for (int i = 0; i < n; i++) {
-                char *below CLEANUP(free_p) = path_join(path, list[i]->d_name), *name = stem(r->inv->arena, list[i]->d_name);
+                char *below CLEANUP(free_p) = path_join(path, list[i]->d_name),
+                            *name = stem(r->inv->arena, list[i]->d_name);
                 struct inventory_host *h = hosts ? index_get(&r->inv->host_index, name) : NULL;
-                struct inventory_group *g = hosts || e < 0 ? NULL : inventory_group(r->inv, name, err);
+                struct inventory_group *g =
+                        hosts || e < 0 ? NULL : inventory_group(r->inv, name, err);
                 if (e == 0 && !hosts && !g)
                         e = -err->code;
                 if (e == 0 && (h || g))
@@ -120,8 +133,8 @@ static int read_scope(struct reader *r, const char *dir, bool hosts, struct erro
 /* The hosts file of an inventory directory. */
 static char *hosts_file(const char *dir)
 {
-        static const char *const names[] = { "inventory.ini", "hosts.ini", "inventory.yaml", "inventory.yml", "hosts.yaml", "hosts.yml", "inventory.cfg",
-                "hosts", "inventory" };
+        static const char *const names[] = { "inventory.ini", "hosts.ini", "inventory.yaml",
+                "inventory.yml", "hosts.yaml", "hosts.yml", "inventory.cfg", "hosts", "inventory" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 char *path = path_join(dir, names[i]);
                 if (access(path, F_OK) == 0 && !is_dir(path))
@@ -157,7 +170,9 @@ int kubespray_groups(struct inventory *inv, struct error *err)
                 { "calico_rr", "k8s_cluster" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(nests); i++) {
-                struct inventory_group *child = inventory_group(inv, nests[i][0], err), *parent = child ? inventory_group(inv, nests[i][1], err) : NULL;
+                struct inventory_group *child = inventory_group(inv, nests[i][0], err),
+                                       *parent = child ? inventory_group(inv, nests[i][1], err)
+                                                       : NULL;
                 if (!parent || inventory_join(inv, child, parent, err) < 0)
                         return -err->code;
         }
@@ -178,14 +193,19 @@ static void version(struct spray *k)
         const char *text = spray_text(k, "kube_version");
         struct version v;
         const char *bare = text && *text == 'v' ? text + 1 : text;
-        if (bare && version_parse(bare, &v) && v.major == 1 && v.minor >= KUBERNETES_OLDEST_MINOR && v.minor <= KUBERNETES_NEWEST_MINOR) {
+        if (bare && version_parse(bare, &v) && v.major == 1 && v.minor >= KUBERNETES_OLDEST_MINOR &&
+                v.minor <= KUBERNETES_NEWEST_MINOR) {
                 k->same_version = true;
                 return spray_field(k, "kubernetes", bare);
         }
         if (text)
-                spray_note(k, "kube_version was %s: this slipway installs " KUBERNETES_MINORS "; a live cluster is upgraded one minor after the other", text);
+                spray_note(k,
+                        "kube_version was %s: this slipway installs " KUBERNETES_MINORS
+                        "; an existing cluster must be upgraded one minor version at a time",
+                        text);
         else
-                spray_note(k, "the inventory does not say which Kubernetes version: this is the newest known");
+                spray_note(k,
+                        "the inventory names no Kubernetes version: this is the newest supported one");
         spray_field(k, "kubernetes", KUBERNETES_NEWEST);
 }
 
@@ -213,7 +233,8 @@ static const char *cluster_name(struct arena *a, const char *text)
         return *name ? name : "cluster";
 }
 
-int kubespray_convert(struct arena *a, struct inventory *inv, const char *name, struct str *out, struct notes *notes, struct error *err)
+int kubespray_convert(struct arena *a, struct inventory *inv, const char *name, struct str *out,
+        struct notes *notes, struct error *err)
 {
         struct spray k = { .arena = a, .inv = inv, .out = out, .notes = notes };
         notes->arena = a;
@@ -222,8 +243,10 @@ int kubespray_convert(struct arena *a, struct inventory *inv, const char *name, 
         k.seat[1] = first_in(inv, "etcd");
         k.seat[2] = first_in(inv, "kube_node");
         if (!k.seat[0]) {
-                error_set(err, EINVAL, EXIT_CONFIG, "the inventory has no host in the group kube_control_plane (or kube-master)");
-                return error_hint(err, "give the directory that has the inventory's hosts file, such as inventory/mycluster");
+                error_set(err, EINVAL, EXIT_CONFIG,
+                        "the inventory has no host in the group kube_control_plane (or kube-master)");
+                return error_hint(err,
+                        "give the directory with the inventory's hosts file, such as inventory/mycluster");
         }
         str_add(out, "apiVersion: slipway.dev/v1alpha1\n"
                      "kind: Cluster\n"
@@ -249,7 +272,8 @@ static char *dir_name(struct arena *a, const char *dir)
         return arena_strdup(a, slash ? slash + 1 : "cluster");
 }
 
-static int read_all(struct reader *r, const char *hosts, const char *dir, struct error *err)
+static int kubespray_read_all(
+        struct reader *r, const char *hosts, const char *dir, struct error *err)
 {
         int e = read_hosts(r->inv, hosts, err);
         e = e < 0 ? e : kubespray_groups(r->inv, err);
@@ -257,26 +281,36 @@ static int read_all(struct reader *r, const char *hosts, const char *dir, struct
         return e < 0 ? e : read_scope(r, dir, true, err);
 }
 
-int kubespray_import(struct arena *a, const char *path, const char *name, struct str *out, struct notes *notes, struct error *err)
+int kubespray_import(struct arena *a, const char *path, const char *name, struct str *out,
+        struct notes *notes, struct error *err)
 {
         struct inventory inv CLEANUP(inventory_release);
         struct str early CLEANUP(str_release) = { 0 };
         struct spray spray = { .arena = a, .inv = &inv, .out = &early, .notes = notes };
         struct reader r = { .inv = &inv, .notes = notes, .spray = &spray };
         bool dir = is_dir(path);
-        char *hosts CLEANUP(free_p) = dir ? hosts_file(path) : xstrdup(path), *slash = dir ? NULL : strrchr(path, '/');
-        char *base CLEANUP(free_p) = dir ? xstrdup(path) : slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+        char *hosts CLEANUP(free_p) = dir ? hosts_file(path) : xstrdup(path),
+                    *slash = dir ? NULL : strrchr(path, '/');
+        char *base CLEANUP(free_p) = dir     ? xstrdup(path)
+                                     : slash ? xstrndup(path, (size_t)(slash - path))
+                                             : xstrdup(".");
         inventory_init(&inv, a);
         *notes = (struct notes){ .arena = a, .end = &notes->first };
         if (!hosts) {
-                error_set(err, ENOENT, EXIT_USAGE, "%s: no inventory here: neither inventory.ini, hosts.ini nor hosts.yaml", path);
-                return error_hint(err, "give the directory that has it, such as inventory/mycluster, or the file itself");
+                error_set(err, ENOENT, EXIT_USAGE,
+                        "%s: no inventory here: neither inventory.ini, hosts.ini nor hosts.yaml",
+                        path);
+                return error_hint(err,
+                        "give the directory with the inventory, such as inventory/mycluster, or the file itself");
         }
-        int e = read_all(&r, hosts, *base ? base : "/", err);
+        int e = kubespray_read_all(&r, hosts, *base ? base : "/", err);
         index_release(&spray.said);
         if (e < 0)
                 return e;
         inventory_finish(&inv);
-        str_addf(out, "# From a Kubespray inventory. Lines with NOTE need your eyes.\n%s", str_text(&early));
-        return kubespray_convert(a, &inv, name ? name : dir_name(a, *base ? base : "/"), out, notes, err);
+        str_addf(out,
+                "# Converted from a Kubespray inventory. Please check the lines with NOTE.\n%s",
+                str_text(&early));
+        return kubespray_convert(
+                a, &inv, name ? name : dir_name(a, *base ? base : "/"), out, notes, err);
 }

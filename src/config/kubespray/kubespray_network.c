@@ -1,14 +1,18 @@
 /* The endpoint and the networks. */
 #include "config/kubespray/kubespray_impl.h"
 
-/* What Kubespray takes when nothing is written: the running cluster has these, not slipway's defaults. */
+/* What Kubespray takes when nothing is written: the running cluster has these, not slipway's
+ * defaults. */
 #define SPRAY_PODS      "10.233.64.0/18"
 #define SPRAY_SERVICES  "10.233.0.0/18"
 #define SPRAY_PODS6     "fd85:ee78:d8a6:8607::1:0000/112"
 #define SPRAY_SERVICES6 "fd85:ee78:d8a6:8607::1000/116"
 #define SPRAY_MASK6     "120"
 
-static bool dual_stack(struct spray *k) { return spray_true(k, "ipv6_stack") || spray_true(k, "enable_dual_stack_networks"); }
+static bool dual_stack(struct spray *k)
+{
+        return spray_true(k, "ipv6_stack") || spray_true(k, "enable_dual_stack_networks");
+}
 
 /* The range as slipway wants it, or NULL (and noted) when it is none. */
 static const char *range(struct spray *k, const char *var, const char *def, int family)
@@ -17,13 +21,16 @@ static const char *range(struct spray *k, const char *var, const char *def, int 
         struct cidr c;
         char buf[IP_TEXT + 4];
         if (!cidr_parse(text ? text : def, &c, NULL) || c.ip.family != family) {
-                spray_note(k, "%s was %s, which is no IPv%d network; this is Kubespray's default", var, text, family);
+                spray_note(k,
+                        "%s was %s, which is not an IPv%d network; this is Kubespray's default",
+                        var, text, family);
                 cidr_parse(def, &c, NULL);
         }
         return arena_strdup(k->arena, cidr_format(&c, buf));
 }
 
-static void ranges(struct spray *k, const char *field, const char *var, const char *def, const char *var6, const char *def6)
+static void kubespray_network_ranges(struct spray *k, const char *field, const char *var,
+        const char *def, const char *var6, const char *def6)
 {
         const char *v[2];
         struct strings s = { 0, v };
@@ -38,26 +45,33 @@ static void ranges(struct spray *k, const char *field, const char *var, const ch
                 spray_words(k, field, &s);
 }
 
-/* Fabrics that slipway does not install. Flannel is written in their place, so that the file works as it is. */
+/* Fabrics that slipway does not install. Flannel is written in their place, so that the file works
+ * as it is. */
 static const struct {
         const char *plugin, *what;
 } other_fabrics[] = {
-        { "calico", "slipway does not install it: flannel takes its place, without network policies and BGP; to keep it, use fabric: {name: custom, "
-                    "manifests: [calico.yaml]}" },
+        { "calico",
+                "slipway does not install it: flannel replaces it, without network policies and BGP; to keep it, use fabric: {name: custom, "
+                "manifests: [calico.yaml]}" },
         { "cilium",
-                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [cilium.yaml]}, or fabric: none and its chart under services" },
-        { "canal", "canal was flannel with calico's network policies: for those, use fabric: {name: custom, manifests: [canal.yaml]}" },
-        { "weave", "Weave Net was archived in 2024; flannel takes its place" },
-        { "contiv", "Contiv was archived; flannel takes its place" },
-        { "romana", "Romana was archived; flannel takes its place" },
-        { "kube-router", "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-router.yaml]}" },
-        { "kube-ovn", "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-ovn.yaml]}" },
-        { "ovn4nfv", "it is no longer developed; flannel takes its place" },
-        { "macvlan", "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [macvlan.yaml]}" },
-        { "multus", "multus stands on top of a fabric: flannel here, and multus under services.manifests" },
+                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [cilium.yaml]}, or fabric: none and its chart with helm" },
+        { "canal",
+                "canal was flannel with calico's network policies: for those, use fabric: {name: custom, manifests: [canal.yaml]}" },
+        { "weave", "Weave Net was archived in 2024; flannel replaces it" },
+        { "contiv", "Contiv was archived; flannel replaces it" },
+        { "romana", "Romana was archived; flannel replaces it" },
+        { "kube-router",
+                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-router.yaml]}" },
+        { "kube-ovn",
+                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-ovn.yaml]}" },
+        { "ovn4nfv", "it is no longer developed; flannel replaces it" },
+        { "macvlan",
+                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [macvlan.yaml]}" },
+        { "multus",
+                "multus needs another pod network underneath: flannel here, and apply multus' manifest with kubectl" },
 };
 
-static void flannel(struct spray *k)
+static void kubespray_network_flannel(struct spray *k)
 {
         const char *backend = spray_text(k, "flannel_backend_type");
         if (backend && (streq(backend, "host-gw") || streq(backend, "wireguard"))) {
@@ -68,17 +82,21 @@ static void flannel(struct spray *k)
                 return spray_end(k, &section);
         }
         if (backend && !streq(backend, "vxlan"))
-                spray_note(k, "flannel's backend was %s, which is gone; vxlan takes its place", backend);
+                spray_note(k, "flannel's backend was %s, which was removed; vxlan replaces it",
+                        backend);
         spray_field(k, "fabric", "flannel");
 }
 
-static void fabric(struct spray *k)
+static void kubespray_network_fabric(struct spray *k)
 {
         const char *plugin = spray_text(k, "kube_network_plugin");
         if (plugin && streq(plugin, "flannel"))
-                return flannel(k);
-        if (plugin && (streq(plugin, "cni") || streq(plugin, "none") || streq(plugin, "custom_cni") || streq(plugin, "cloud"))) {
-                spray_note(k, "the pod network (%s) was your own: nodes become Ready when you install it", plugin);
+                return kubespray_network_flannel(k);
+        if (plugin && (streq(plugin, "cni") || streq(plugin, "none") ||
+                              streq(plugin, "custom_cni") || streq(plugin, "cloud"))) {
+                spray_note(k,
+                        "the pod network (%s) was your own: nodes become Ready when you install it",
+                        plugin);
                 return spray_field(k, "fabric", "none");
         }
         const char *what = NULL;
@@ -86,7 +104,7 @@ static void fabric(struct spray *k)
                 if (streq(plugin ? plugin : "calico", other_fabrics[i].plugin))
                         what = other_fabrics[i].what;
         spray_note(k, "the pod network was %s: %s", plugin ? plugin : "calico, Kubespray's default",
-                what ? what : "slipway does not know it; flannel takes its place");
+                what ? what : "slipway does not know it; flannel replaces it");
         spray_field(k, "fabric", "flannel");
 }
 
@@ -98,10 +116,12 @@ static void proxy_mode(struct spray *k)
         if (!mode || streq(mode, "iptables"))
                 return;
         if (streq(mode, "ipvs")) {
-                spray_note(k, "kube-proxy was in IPVS mode, which Kubernetes 1.35 deprecated: nftables is what replaces it; ipvs still works");
+                spray_note(k,
+                        "kube-proxy was in IPVS mode, which Kubernetes 1.35 deprecated: nftables replaces it; ipvs still works");
                 mode = "nftables";
         } else if (!streq(mode, "nftables") && !streq(mode, "none")) {
-                spray_note(k, "kube_proxy_mode was %s, which is gone; iptables is the default", mode);
+                spray_note(k, "kube_proxy_mode was %s, which was removed; iptables is the default",
+                        mode);
                 return;
         }
         spray_field(k, "proxyMode", mode);
@@ -109,8 +129,10 @@ static void proxy_mode(struct spray *k)
 
 static void masks(struct spray *k)
 {
-        static const struct spray_row row = { "kube_network_node_prefix", "nodeMask", HOW_NUMBER, "24", 16, 30 };
-        static const struct spray_row row6 = { "kube_network_node_prefix_ipv6", "nodeMaskV6", HOW_NUMBER, "64", 48, 124 };
+        static const struct spray_row row = { "kube_network_node_prefix", "nodeMask", HOW_NUMBER,
+                "24", 16, 30 };
+        static const struct spray_row row6 = { "kube_network_node_prefix_ipv6", "nodeMaskV6",
+                HOW_NUMBER, "64", 48, 124 };
         spray_rows(k, &row, 1);
         if (dual_stack(k) && spray_text(k, row6.var))
                 spray_rows(k, &row6, 1);
@@ -124,16 +146,19 @@ void spray_network(struct spray *k)
                 { "dns_domain", "domain", HOW_HOST, "cluster.local" },
                 { "upstream_dns_servers", "dnsUpstream", HOW_WORDS },
         };
-        static const struct spray_row old_domain = { "cluster_name", "domain", HOW_HOST, "cluster.local" };
+        static const struct spray_row old_domain = { "cluster_name", "domain", HOW_HOST,
+                "cluster.local" };
         struct spray_section section;
         spray_begin(k, &section, "network");
-        ranges(k, "pods", "kube_pods_subnet", SPRAY_PODS, "kube_pods_subnet_ipv6", SPRAY_PODS6);
-        ranges(k, "services", "kube_service_addresses", SPRAY_SERVICES, "kube_service_addresses_ipv6", SPRAY_SERVICES6);
+        kubespray_network_ranges(
+                k, "pods", "kube_pods_subnet", SPRAY_PODS, "kube_pods_subnet_ipv6", SPRAY_PODS6);
+        kubespray_network_ranges(k, "services", "kube_service_addresses", SPRAY_SERVICES,
+                "kube_service_addresses_ipv6", SPRAY_SERVICES6);
         masks(k);
         if (!spray_var(k, "dns_domain"))
                 spray_rows(k, &old_domain, 1);
         spray_rows(k, rows, ARRAY_SIZE(rows));
-        fabric(k);
+        kubespray_network_fabric(k);
         proxy_mode(k);
         spray_end(k, &section);
 }
@@ -167,9 +192,10 @@ static void api_names(struct spray *k, const char *endpoint)
 static const char *vip_of(struct spray *k)
 {
         struct ip ip;
-        const char *vip = spray_true(k, "kube_vip_enabled") ? spray_text(k, "kube_vip_address") : NULL;
+        const char *vip =
+                spray_true(k, "kube_vip_enabled") ? spray_text(k, "kube_vip_address") : NULL;
         if (vip && !ip_parse(vip, &ip)) {
-                spray_note(k, "kube_vip_address was %s, which is no address", vip);
+                spray_note(k, "kube_vip_address was %s, which is not an address", vip);
                 return NULL;
         }
         return vip;
@@ -179,15 +205,18 @@ static const char *vip_of(struct spray *k)
 static const char *balancer_of(struct spray *k, const char *vip)
 {
         const struct tree *lb = spray_var(k, "loadbalancer_apiserver");
-        const char *address = spray_scalar(k, k->seat[0], tree_get(lb, "address"), "loadbalancer_apiserver.address");
-        const char *port = spray_scalar(k, k->seat[0], tree_get(lb, "port"), "loadbalancer_apiserver.port");
+        const char *address = spray_scalar(
+                k, k->seat[0], tree_get(lb, "address"), "loadbalancer_apiserver.address");
+        const char *port =
+                spray_scalar(k, k->seat[0], tree_get(lb, "port"), "loadbalancer_apiserver.port");
         struct ip ip;
         if (!address || (vip && streq(address, vip)))
                 return NULL;
         bool v6 = ip_parse(address, &ip) && ip.family == 6;
         if (strspn(port ? port : "", "0123456789") != strlen(port ? port : ""))
                 port = NULL;
-        return arena_printf(k->arena, v6 ? "[%s]%s%s" : "%s%s%s", address, port ? ":" : "", port ? port : "");
+        return arena_printf(
+                k->arena, v6 ? "[%s]%s%s" : "%s%s%s", address, port ? ":" : "", port ? port : "");
 }
 
 void spray_api(struct spray *k)
@@ -195,18 +224,20 @@ void spray_api(struct spray *k)
         static const struct spray_row rows[] = {
                 { "kube_apiserver_port", "port", HOW_NUMBER, "6443", 1, 65535 },
         };
-        static const struct spray_row interface = { "kube_vip_interface", "vipInterface", HOW_TEXT };
+        static const struct spray_row interface = { "kube_vip_interface", "vipInterface",
+                HOW_TEXT };
         struct spray_section section;
         spray_begin(k, &section, "api");
         const char *vip = vip_of(k), *balancer = balancer_of(k, vip);
         if (vip) {
-                spray_comment(k, "held by keepalived, where kube-vip did it before");
+                spray_comment(k, "held by keepalived instead of kube-vip");
                 spray_field(k, "vip", vip);
                 spray_rows(k, &interface, 1);
         } else if (balancer)
                 spray_field(k, "loadBalancer", balancer);
         if (vip && balancer)
-                spray_note(k, "the load balancer %s is left away: the VIP is the endpoint", balancer);
+                spray_note(
+                        k, "the load balancer %s is left out: the VIP is the endpoint", balancer);
         api_names(k, vip);
         spray_rows(k, rows, ARRAY_SIZE(rows));
         spray_end(k, &section);

@@ -9,14 +9,22 @@ static void feature_gates(struct spray *k)
         struct spray_section section;
         struct index seen CLEANUP(index_release) = { 0 };
         if (t && t->count && !k->same_version) /* one gate too many, and no component starts */
-                return spray_note(k, "kube_feature_gates are left away: those of another version may be gone, and a gate that is gone stops every component");
+                return spray_note(k,
+                        "kube_feature_gates are left out: gates of another version may have been removed, and components do not start with an unknown gate");
         spray_begin(k, &section, "featureGates");
         tree_each (c, t) {
                 const char *text = spray_scalar(k, k->seat[0], c, "kube_feature_gates");
-                const char *equals = text && !c->key ? strchr(text, '=') : NULL, *value = c->key ? text : equals ? equals + 1 : NULL;
-                const char *name = c->key ? c->key : equals ? arena_strndup(k->arena, text, (size_t)(equals - text)) : "";
+                const char *equals = text && !c->key ? strchr(text, '=') : NULL,
+                           *value = c->key   ? text
+                                    : equals ? equals + 1
+                                             : NULL;
+                const char *name = c->key   ? c->key
+                                   : equals ? arena_strndup(k->arena, text, (size_t)(equals - text))
+                                            : "";
                 if (!value || (strcasecmp(value, "true") && strcasecmp(value, "false")) || !*name)
-                        spray_note(k, "the feature gate %s is left away: it is not NAME=true or NAME=false", text ? text : "");
+                        spray_note(k,
+                                "the feature gate %s is left out: it is not NAME=true or NAME=false",
+                                text ? text : "");
                 else if (!index_put(&seen, name, k)) {
                         str_addf(k->out, "%*s", k->indent, "");
                         quote_yaml(k->out, name);
@@ -32,15 +40,17 @@ static void field_once(struct spray *k, struct index *seen, const char *name, co
         if (!index_put(seen, name, k))
                 spray_field(k, name, value);
         else
-                spray_note(k, "%s was there twice, also as %s", name, value);
+                spray_note(k, "%s was set twice, also to %s", name, value);
 }
 
 /* A map of flags, as {name: value} or [{name: …, value: …}]. */
 static void flags(struct spray *k, struct index *seen, const char *var)
 {
         tree_each (c, spray_var(k, var)) {
-                const char *name = c->key ? c->key : spray_scalar(k, k->seat[0], tree_get(c, "name"), var);
-                const char *value = spray_scalar(k, k->seat[0], c->key ? c : tree_get(c, "value"), var);
+                const char *name =
+                        c->key ? c->key : spray_scalar(k, k->seat[0], tree_get(c, "name"), var);
+                const char *value =
+                        spray_scalar(k, k->seat[0], c->key ? c : tree_get(c, "value"), var);
                 if (name && value)
                         field_once(k, seen, name, value);
         }
@@ -52,7 +62,8 @@ static void flag_words(struct spray *k, struct index *seen, const char *var)
         struct strings s = spray_list(k, var);
         for (size_t i = 0; i < s.n; i++) {
                 const char *name = s.v[i] + strspn(s.v[i], "-"), *equals = strchr(name, '=');
-                char *bare = arena_strndup(k->arena, name, equals ? (size_t)(equals - name) : strlen(name));
+                char *bare = arena_strndup(
+                        k->arena, name, equals ? (size_t)(equals - name) : strlen(name));
                 if (*bare)
                         field_once(k, seen, bare, equals ? equals + 1 : "true");
         }
@@ -64,7 +75,8 @@ static void component(struct spray *k, const char *name, const char *var)
         struct spray_section section, inner;
         spray_begin(k, &section, name);
         spray_begin(k, &inner, "flags");
-        const char *ports = streq(name, "apiserver") ? spray_text(k, "kube_apiserver_node_port_range") : NULL;
+        const char *ports =
+                streq(name, "apiserver") ? spray_text(k, "kube_apiserver_node_port_range") : NULL;
         if (ports)
                 field_once(k, &seen, "service-node-port-range", ports);
         flags(k, &seen, var);
@@ -73,15 +85,17 @@ static void component(struct spray *k, const char *name, const char *var)
 }
 
 /* Kubespray counts what it reserves in four variables each. */
-static void reserved(struct spray *k, const char *what, const char *field)
+static void kubespray_parts_reserved(struct spray *k, const char *what, const char *field)
 {
         static const struct {
                 const char *infix, *resource;
-        } kinds[] = { { "cpu", "cpu" }, { "memory", "memory" }, { "ephemeral_storage", "ephemeral-storage" }, { "pid", "pid" } };
+        } kinds[] = { { "cpu", "cpu" }, { "memory", "memory" },
+                { "ephemeral_storage", "ephemeral-storage" }, { "pid", "pid" } };
         struct spray_section section;
         spray_begin(k, &section, field);
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-                const char *v = spray_text(k, arena_printf(k->arena, "%s_%s_reserved", what, kinds[i].infix));
+                const char *v = spray_text(
+                        k, arena_printf(k->arena, "%s_%s_reserved", what, kinds[i].infix));
                 if (v)
                         spray_field(k, kinds[i].resource, v);
         }
@@ -96,22 +110,23 @@ static void kubelet_config(struct spray *k)
                 return;
         tree_json(&json, t);
         if (strstr(str_text(&json), "{{") || strstr(str_text(&json), "{%") || json.len > 4096)
-                return spray_note(
-                        k, "kubelet_config_extra_args has Jinja expressions that only Ansible can work out: write them under components.kubelet.config");
+                return spray_note(k,
+                        "kubelet_config_extra_args has Jinja expressions that only Ansible can evaluate: write the values under components.kubelet.config");
         str_addf(k->out, "%*sconfig: %s\n", k->indent, "", json.data);
 }
 
 static void kubelet(struct spray *k)
 {
-        static const struct spray_row max_pods = { "kubelet_max_pods", "maxPods", HOW_NUMBER, "110", 1, 10000 };
+        static const struct spray_row max_pods = { "kubelet_max_pods", "maxPods", HOW_NUMBER, "110",
+                1, 10000 };
         struct index signals CLEANUP(index_release) = { 0 }, words CLEANUP(index_release) = { 0 };
         struct spray_section section, inner;
         spray_begin(k, &section, "kubelet");
         spray_rows(k, &max_pods, 1);
         if (spray_true(k, "system_reserved"))
-                reserved(k, "system", "systemReserved");
+                kubespray_parts_reserved(k, "system", "systemReserved");
         if (spray_true(k, "kube_reserved"))
-                reserved(k, "kube", "kubeReserved");
+                kubespray_parts_reserved(k, "kube", "kubeReserved");
         spray_begin(k, &inner, "evictionHard");
         flags(k, &signals, "eviction_hard");
         spray_end(k, &inner);
@@ -133,7 +148,7 @@ static void components(struct spray *k)
         spray_end(k, &section);
 }
 
-static void etcd(struct spray *k)
+static void kubespray_parts_etcd(struct spray *k)
 {
         static const struct spray_row rows[] = {
                 { "etcd_data_dir", "dataDir", HOW_PATH, "/var/lib/etcd" },
@@ -151,14 +166,16 @@ static void etcd(struct spray *k)
 }
 
 /* [{name: net.…, value: 1}] */
-static void sysctls(struct spray *k)
+static void kubespray_parts_sysctls(struct spray *k)
 {
         struct index seen CLEANUP(index_release) = { 0 };
         struct spray_section section;
         spray_begin(k, &section, "sysctls");
         tree_each (c, spray_var(k, "additional_sysctl")) {
-                const char *name = spray_scalar(k, k->seat[0], tree_get(c, "name"), "additional_sysctl");
-                const char *value = spray_scalar(k, k->seat[0], tree_get(c, "value"), "additional_sysctl");
+                const char *name =
+                        spray_scalar(k, k->seat[0], tree_get(c, "name"), "additional_sysctl");
+                const char *value =
+                        spray_scalar(k, k->seat[0], tree_get(c, "value"), "additional_sysctl");
                 if (name && value)
                         field_once(k, &seen, name, value);
         }
@@ -170,18 +187,21 @@ static void os(struct spray *k)
         struct spray_section section;
         spray_begin(k, &section, "os");
         if (spray_true(k, "ntp_enabled")) {
-                struct strings words = spray_list(k, "ntp_servers"), hosts = { 0, arena_array(k->arena, const char *, words.n + 1) };
+                struct strings words = spray_list(k, "ntp_servers"),
+                               hosts = { 0, arena_array(k->arena, const char *, words.n + 1) };
                 for (size_t i = 0; i < words.n; i++) /* "0.pool.ntp.org iburst" */
-                        hosts.v[hosts.n++] = arena_strndup(k->arena, words.v[i], strcspn(words.v[i], " \t"));
+                        hosts.v[hosts.n++] =
+                                arena_strndup(k->arena, words.v[i], strcspn(words.v[i], " \t"));
                 spray_words(k, "ntp", &hosts);
         }
-        sysctls(k);
+        kubespray_parts_sysctls(k);
         spray_end(k, &section);
 }
 
 static void upgrade(struct spray *k)
 {
-        static const struct spray_row rows[] = { { "drain_timeout", "drainTimeout", HOW_DURATION } };
+        static const struct spray_row rows[] = { { "drain_timeout", "drainTimeout",
+                HOW_DURATION } };
         struct spray_section section;
         spray_begin(k, &section, "upgrade");
         spray_rows(k, rows, ARRAY_SIZE(rows));
@@ -192,7 +212,7 @@ void spray_parts(struct spray *k)
 {
         feature_gates(k);
         components(k);
-        etcd(k);
+        kubespray_parts_etcd(k);
         os(k);
         upgrade(k);
 }
@@ -202,36 +222,42 @@ void spray_parts(struct spray *k)
 static const struct {
         const char *var, *what;
 } addons[] = {
-        { "argocd_enabled", "install Argo CD's chart under services.charts" },
-        { "cert_manager_enabled", "install cert-manager's chart under services.charts" },
-        { "cephfs_provisioner_enabled", "its successor is the chart ceph-csi-cephfs, under services.charts" },
-        { "cinder_csi_enabled", "install the chart openstack-cinder-csi under services.charts" },
-        { "dashboard_enabled", "the dashboard was archived in 2026; install the chart of another under services.charts" },
-        { "gateway_api_enabled", "name its manifests in services.manifests" },
-        { "helm_enabled", "slipway runs helm itself for services.charts, and tiller is gone" },
-        { "ingress_alb_enabled", "install the chart aws-load-balancer-controller under services.charts" },
-        { "ingress_nginx_enabled", "ingress-nginx was retired in 2026; install the chart of another ingress or gateway under services.charts" },
+        { "argocd_enabled", "install Argo CD's chart with helm" },
+        { "cert_manager_enabled", "install cert-manager's chart with helm" },
+        { "cephfs_provisioner_enabled",
+                "its successor is the chart ceph-csi-cephfs: install it with helm" },
+        { "cinder_csi_enabled", "install the chart openstack-cinder-csi with helm" },
+        { "dashboard_enabled",
+                "the dashboard was archived in 2026; install the chart of another with helm" },
+        { "gateway_api_enabled", "apply its manifests with kubectl" },
+        { "helm_enabled", "helm runs on your own computer, and tiller was removed" },
+        { "ingress_alb_enabled", "install the chart aws-load-balancer-controller with helm" },
+        { "ingress_nginx_enabled",
+                "ingress-nginx was retired in 2026; install the chart of another ingress or gateway with helm" },
         { "krew_enabled", "it belongs on your own computer" },
-        { "kube_network_plugin_multus", "name multus' manifest in services.manifests" },
-        { "kube_vip_services_enabled", "name kube-vip's manifests in services.manifests" },
-        { "local_path_provisioner_enabled", "name its manifest in services.manifests" },
-        { "local_volume_provisioner_enabled", "install its chart under services.charts" },
-        { "metallb_enabled", "install MetalLB's chart under services.charts" },
-        { "metrics_server_enabled", "install metrics-server's chart under services.charts" },
-        { "node_feature_discovery_enabled", "install its chart under services.charts" },
-        { "persistent_volumes_enabled", "install the chart of your CSI driver under services.charts" },
-        { "rbd_provisioner_enabled", "its successor is the chart ceph-csi-rbd, under services.charts" },
-        { "registry_enabled", "install the chart of a registry under services.charts" },
+        { "kube_network_plugin_multus", "apply multus' manifest with kubectl" },
+        { "kube_vip_services_enabled", "apply kube-vip's manifests with kubectl" },
+        { "local_path_provisioner_enabled", "apply its manifest with kubectl" },
+        { "local_volume_provisioner_enabled", "install its chart with helm" },
+        { "metallb_enabled", "install MetalLB's chart with helm" },
+        { "metrics_server_enabled", "install metrics-server's chart with helm" },
+        { "node_feature_discovery_enabled", "install its chart with helm" },
+        { "persistent_volumes_enabled", "install the chart of your CSI driver with helm" },
+        { "rbd_provisioner_enabled",
+                "its successor is the chart ceph-csi-rbd: install it with helm" },
+        { "registry_enabled", "install the chart of a registry with helm" },
 };
 
 void spray_addons(struct spray *k)
 {
-        const char *cloud = spray_text(k, "cloud_provider"), *external = spray_text(k, "external_cloud_provider");
+        const char *cloud = spray_text(k, "cloud_provider"),
+                   *external = spray_text(k, "external_cloud_provider");
         for (size_t i = 0; i < ARRAY_SIZE(addons); i++)
                 if (spray_true(k, addons[i].var))
                         spray_note(k, "%s was on: %s", addons[i].var, addons[i].what);
         if (cloud && !streq(cloud, "none"))
                 spray_note(k,
-                        "cloud_provider was %s: in-tree cloud providers were removed in Kubernetes 1.31; install its cloud controller manager under services",
+                        "cloud_provider was %s: in-tree cloud providers were removed in Kubernetes 1.31; install its cloud controller manager with helm or "
+                        "kubectl",
                         external && streq(cloud, "external") ? external : cloud);
 }

@@ -6,32 +6,38 @@
 
 static void runtime(struct spray *k)
 {
-        static const struct spray_row data_dir = { "containerd_storage_dir", "dataDir", HOW_PATH, "/var/lib/containerd" };
-        const char *manager = spray_text(k, "container_manager"), *oci = spray_text(k, "containerd_default_runtime");
+        static const struct spray_row data_dir = { "containerd_storage_dir", "dataDir", HOW_PATH,
+                "/var/lib/containerd" };
+        const char *manager = spray_text(k, "container_manager"),
+                   *oci = spray_text(k, "containerd_default_runtime");
         struct spray_section section;
         spray_begin(k, &section, "runtime");
         if (manager && (streq(manager, "crio") || streq(manager, "cri-o")))
                 spray_field(k, "name", "cri-o");
         else if (manager && !streq(manager, "containerd"))
-                spray_note(k, "the container runtime was %s, which Kubernetes no longer has: containerd takes its place and runs the same images", manager);
+                spray_note(k,
+                        "the container runtime was %s, which Kubernetes no longer supports: containerd replaces it and runs the same images",
+                        manager);
         if ((oci && streq(oci, "crun")) || spray_true(k, "crun_enabled"))
                 spray_field(k, "oci", "crun");
         spray_rows(k, &data_dir, 1);
         spray_end(k, &section);
 }
 
-static void artifacts(struct spray *k)
+static void kubespray_spec_artifacts(struct spray *k)
 {
         const char *files = spray_text(k, "files_repo");
         if (files)
-                spray_note(k, "files_repo was %s: a mirror for slipway is made with `slipway bundle create` and named in artifacts.mirror or artifacts.bundle",
+                spray_note(k,
+                        "files_repo was %s: if it serves upstream's files under their own hosts and paths, name it in artifacts.mirror",
                         files);
 }
 
 /* host[:port][/path] of a mirror; NULL for the registry itself, which is asked anyway. */
 static const char *mirror_host(struct spray *k, const char *url, bool *insecure)
 {
-        static const char *const themselves[] = { "registry-1.docker.io", "docker.io", "registry.k8s.io", "quay.io", "ghcr.io", "gcr.io" };
+        static const char *const themselves[] = { "registry-1.docker.io", "docker.io",
+                "registry.k8s.io", "quay.io", "ghcr.io", "gcr.io" };
         if (!url)
                 return NULL;
         *insecure |= has_prefix(url, "http://");
@@ -57,7 +63,9 @@ static void add_mirror(struct spray *k, struct mirrors *m, const char *registry,
         if (!host || !registry)
                 return;
         if (index_put(&m->seen, registry, m))
-                return spray_note(k, "%s has a further mirror, %s: slipway asks one mirror a registry", registry, host);
+                return spray_note(k,
+                        "%s has another mirror, %s: slipway uses one mirror per registry", registry,
+                        host);
         str_addf(&m->lines, "%*s", k->indent + 2, "");
         quote_yaml(&m->lines, registry);
         str_add(&m->lines, ": ");
@@ -72,9 +80,11 @@ static void mirror_list(struct spray *k, struct mirrors *m)
         tree_each (c, spray_var(k, name)) {
                 const char *prefix = spray_scalar(k, k->seat[0], tree_get(c, "prefix"), name);
                 tree_each (one, tree_get(c, "mirrors")) {
-                        const char *skip = spray_scalar(k, k->seat[0], tree_get(one, "skip_verify"), name);
+                        const char *skip =
+                                spray_scalar(k, k->seat[0], tree_get(one, "skip_verify"), name);
                         m->insecure |= skip && !strcasecmp(skip, "true");
-                        add_mirror(k, m, prefix, spray_scalar(k, k->seat[0], tree_get(one, "host"), name));
+                        add_mirror(k, m, prefix,
+                                spray_scalar(k, k->seat[0], tree_get(one, "host"), name));
                 }
         }
 }
@@ -96,7 +106,7 @@ static void mirror_map(struct spray *k, struct mirrors *m)
                 add_mirror(k, m, "docker.io", docker.v[i]);
 }
 
-static void registry(struct spray *k)
+static void kubespray_spec_registry(struct spray *k)
 {
         struct spray_section section;
         struct mirrors m = { 0 };
@@ -109,11 +119,13 @@ static void registry(struct spray *k)
         if (m.lines.len)
                 str_addf(k->out, "%*smirrors:\n%s", k->indent, "", m.lines.data);
         if (m.insecure && (all || m.lines.len)) {
-                spray_note(k, "one of the mirrors spoke plain HTTP or had a certificate that was not checked: insecure covers them all");
+                spray_note(k,
+                        "one of the mirrors used plain HTTP or an unverified certificate: insecure applies to all of them");
                 str_addf(k->out, "%*sinsecure: true\n", k->indent, "");
         }
         if (spray_var(k, "containerd_registry_auth"))
-                spray_note(k, "containerd_registry_auth is not carried over: use username and passwordFile here");
+                spray_note(k,
+                        "containerd_registry_auth is not converted: use username and passwordFile here");
         spray_end(k, &section);
         str_release(&m.lines);
         index_release(&m.seen);
@@ -128,7 +140,8 @@ static void proxy(struct spray *k)
         struct spray_section section;
         spray_begin(k, &section, "proxy");
         spray_rows(k, rows, ARRAY_SIZE(rows));
-        struct strings none = spray_list(k, "no_proxy"), more = spray_list(k, "additional_no_proxy");
+        struct strings none = spray_list(k, "no_proxy"),
+                       more = spray_list(k, "additional_no_proxy");
         if (section.body.len)
                 spray_words(k, "noProxy", none.n ? &none : &more);
         spray_end(k, &section);
@@ -137,14 +150,14 @@ static void proxy(struct spray *k)
 void spray_images(struct spray *k)
 {
         runtime(k);
-        artifacts(k);
-        registry(k);
+        kubespray_spec_artifacts(k);
+        kubespray_spec_registry(k);
         proxy(k);
 }
 
 /* ---- auth, encryption, audit, admission ---- */
 
-static void oidc(struct spray *k)
+static void kubespray_spec_oidc(struct spray *k)
 {
         static const struct spray_row rows[] = {
                 { "kube_oidc_url", "issuer", HOW_URL },
@@ -160,17 +173,20 @@ static void oidc(struct spray *k)
         spray_begin(k, &section, "oidc");
         spray_rows(k, rows, ARRAY_SIZE(rows));
         if (spray_var(k, "kube_oidc_ca_file") || spray_var(k, "kube_oidc_ca_cert"))
-                spray_note(k, "the provider's authority lay on the nodes: put the file beside this one and name it in caFile");
+                spray_note(k,
+                        "the provider's CA certificate was on the nodes: copy the file to this directory and name it in caFile");
         spray_end(k, &section);
 }
 
-/* {alice: {pass: …, role: admin, groups: [system:masters]}}: they keep their names and get certificates. */
-static void users(struct spray *k)
+/* {alice: {pass: …, role: admin, groups: [system:masters]}}: they keep their names and get
+ * certificates. */
+static void kubespray_spec_users(struct spray *k)
 {
         const struct tree *map = spray_var(k, "kube_users");
         if (!map || map->kind != TREE_MAP || !map->count)
                 return;
-        spray_note(k, "users had passwords, which Kubernetes 1.19 removed: each gets a client certificate");
+        spray_note(k,
+                "users had passwords, which Kubernetes 1.19 removed: each gets a client certificate");
         str_addf(k->out, "%*susers:\n", k->indent, "");
         tree_each (c, map) {
                 const char *role = spray_scalar(k, k->seat[0], tree_get(c, "role"), "kube_users");
@@ -198,22 +214,26 @@ static void auth(struct spray *k)
         static const struct {
                 const char *var, *what;
         } gone[] = {
-                { "kube_basic_auth", "basic authentication was removed in Kubernetes 1.19: use auth.users or auth.oidc" },
-                { "kube_token_auth", "a static token file is not supported: use auth.users or auth.oidc" },
-                { "kube_webhook_token_auth", "an authentication webhook is set with components.apiserver.flags (authentication-token-webhook-config-file)" },
-                { "kube_webhook_authorization", "an authorization webhook is set with components.apiserver.flags (authorization-config)" },
+                { "kube_basic_auth",
+                        "basic authentication was removed in Kubernetes 1.19: use auth.users or auth.oidc" },
+                { "kube_token_auth",
+                        "a static token file is not supported: use auth.users or auth.oidc" },
+                { "kube_webhook_token_auth",
+                        "an authentication webhook is set with components.apiserver.flags (authentication-token-webhook-config-file)" },
+                { "kube_webhook_authorization",
+                        "an authorization webhook is set with components.apiserver.flags (authorization-config)" },
         };
         struct spray_section section;
         spray_begin(k, &section, "auth");
         for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
                 if (spray_true(k, gone[i].var))
                         spray_note(k, "%s was on: %s", gone[i].var, gone[i].what);
-        users(k);
-        oidc(k);
+        kubespray_spec_users(k);
+        kubespray_spec_oidc(k);
         spray_end(k, &section);
 }
 
-static void encryption(struct spray *k)
+static void kubespray_spec_encryption(struct spray *k)
 {
         const char *algorithm = spray_text(k, "kube_encryption_algorithm");
         bool known = algorithm && (streq(algorithm, "aescbc") || streq(algorithm, "aesgcm"));
@@ -221,7 +241,7 @@ static void encryption(struct spray *k)
                 spray_field(k, "encryption", known ? algorithm : "secretbox");
 }
 
-static void audit(struct spray *k)
+static void kubespray_spec_audit(struct spray *k)
 {
         static const struct spray_row rows[] = {
                 { "audit_log_path", "path", HOW_PATH },
@@ -236,31 +256,41 @@ static void audit(struct spray *k)
         spray_field(k, "level", "metadata");
         spray_rows(k, rows, ARRAY_SIZE(rows));
         if (spray_var(k, "audit_policy_custom_rules"))
-                spray_note(k, "audit_policy_custom_rules: write them to a policy file and name it in policyFile");
+                spray_note(k,
+                        "audit_policy_custom_rules: write them to a policy file and name it in policyFile");
         spray_end(k, &section);
 }
 
 /* Plugins without PodSecurityPolicy, which 1.25 removed. */
 static void plugins(struct spray *k, const char *var, const char *field)
 {
-        struct strings s = spray_list(k, var), kept = { 0, arena_array(k->arena, const char *, s.n + 1) };
+        struct strings s = spray_list(k, var),
+                       kept = { 0, arena_array(k->arena, const char *, s.n + 1) };
         for (size_t i = 0; i < s.n; i++)
                 if (!streq(s.v[i], "PodSecurityPolicy"))
                         kept.v[kept.n++] = s.v[i];
         if (kept.n < s.n && !spray_true(k, "podsecuritypolicy_enabled"))
-                spray_note(k, "PodSecurityPolicy was removed in Kubernetes 1.25: podSecurity: baseline is its successor");
+                spray_note(k,
+                        "PodSecurityPolicy was removed in Kubernetes 1.25: podSecurity: baseline replaces it");
         spray_words(k, field, &kept);
 }
 
-static void admission(struct spray *k)
+static void kubespray_spec_admission(struct spray *k)
 {
         struct spray_section section;
         spray_begin(k, &section, "admission");
         plugins(k, "kube_apiserver_enable_admission_plugins", "enable");
         plugins(k, "kube_apiserver_disable_admission_plugins", "disable");
         if (spray_true(k, "podsecuritypolicy_enabled")) {
-                spray_note(k, "pod security policies were removed in Kubernetes 1.25: namespaces without a label enforce the baseline instead");
+                spray_note(k,
+                        "pod security policies were removed in Kubernetes 1.25: namespaces without a label enforce the baseline instead");
                 spray_field(k, "podSecurity", "baseline");
+        } else if (spray_true(k, "kube_pod_security_use_default")) {
+                const char *level = spray_text(k, "kube_pod_security_default_enforce");
+                spray_field(k, "podSecurity",
+                        level && (streq(level, "restricted") || streq(level, "privileged"))
+                                ? level
+                                : "baseline");
         }
         spray_end(k, &section);
 }
@@ -268,7 +298,7 @@ static void admission(struct spray *k)
 void spray_access(struct spray *k)
 {
         auth(k);
-        encryption(k);
-        audit(k);
-        admission(k);
+        kubespray_spec_encryption(k);
+        kubespray_spec_audit(k);
+        kubespray_spec_admission(k);
 }

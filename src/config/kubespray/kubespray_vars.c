@@ -1,4 +1,5 @@
-/* Variables of the inventory: whose value counts, Jinja's plain references, and lines of YAML made from them. */
+/* Variables of the inventory: whose value counts, Jinja's plain references, and lines of YAML made
+ * from them. */
 #include <ctype.h>
 
 #include "base/quote.h"
@@ -10,10 +11,12 @@
 #define MAX_NESTED    8    /* a reference to a reference to … */
 #define MAX_LEFTOVERS 60   /* names listed */
 
-static bool resolve(struct spray *k, const struct inventory_host *h, const char *text, int depth, struct str *out);
+static bool resolve(struct spray *k, const struct inventory_host *h, const char *text, int depth,
+        struct str *out);
 
 /* The value of NAME or NAME.KEY in {{ … }}; NULL when it is more than that or is not known. */
-static const struct tree *reference(struct spray *k, const struct inventory_host *h, const char *expr, size_t n)
+static const struct tree *kubespray_vars_reference(
+        struct spray *k, const struct inventory_host *h, const char *expr, size_t n)
 {
         char name[128];
         size_t len = 0;
@@ -33,7 +36,8 @@ static const struct tree *reference(struct spray *k, const struct inventory_host
         return tree_get(t, name);
 }
 
-static bool fill_in(struct spray *k, const struct inventory_host *h, const char *expr, size_t n, int depth, struct str *out)
+static bool kubespray_vars_fill_in(struct spray *k, const struct inventory_host *h,
+        const char *expr, size_t n, int depth, struct str *out)
 {
         while (n && isspace((unsigned char)*expr))
                 expr++, n--;
@@ -45,18 +49,19 @@ static bool fill_in(struct spray *k, const struct inventory_host *h, const char 
         }
         if (depth == MAX_NESTED || !k->budget || !k->budget--)
                 return false;
-        const struct tree *t = reference(k, h, expr, n);
+        const struct tree *t = kubespray_vars_reference(k, h, expr, n);
         return t && t->kind == TREE_SCALAR && resolve(k, h, t->text, depth + 1, out);
 }
 
-static bool resolve(struct spray *k, const struct inventory_host *h, const char *text, int depth, struct str *out)
+static bool resolve(struct spray *k, const struct inventory_host *h, const char *text, int depth,
+        struct str *out)
 {
         for (const char *open; (open = strstr(text, "{{"));) {
                 const char *close = strstr(open, "}}");
                 if (!close)
                         return false;
                 str_addn(out, text, (size_t)(open - text));
-                if (!fill_in(k, h, open + 2, (size_t)(close - open - 2), depth, out))
+                if (!kubespray_vars_fill_in(k, h, open + 2, (size_t)(close - open - 2), depth, out))
                         return false;
                 text = close + 2;
         }
@@ -64,20 +69,23 @@ static bool resolve(struct spray *k, const struct inventory_host *h, const char 
         return out->len <= MAX_VALUE && !strstr(text, "{%") && !strstr(text, "{{");
 }
 
-const char *spray_scalar(struct spray *k, const struct inventory_host *h, const struct tree *t, const char *name)
+const char *spray_scalar(
+        struct spray *k, const struct inventory_host *h, const struct tree *t, const char *name)
 {
         struct str s CLEANUP(str_release) = { 0 };
         if (!t || t->kind != TREE_SCALAR)
                 return NULL;
         k->budget = MAX_LOOKUPS;
         if (strlen(t->text) > MAX_VALUE || !resolve(k, h, t->text, 0, &s)) {
-                spray_note(k, "%s is a Jinja expression that only Ansible can work out: %s", name, t->text);
+                spray_note(k, "%s is a Jinja expression that only Ansible can evaluate: %s", name,
+                        t->text);
                 return NULL;
         }
         return s.len ? arena_strdup(k->arena, s.data) : NULL;
 }
 
-static const struct tree *lookup(struct spray *k, const char *name, const struct inventory_host **from)
+static const struct tree *lookup(
+        struct spray *k, const char *name, const struct inventory_host **from)
 {
         index_put(&k->asked, name, k);
         for (size_t i = 0; i < ARRAY_SIZE(k->seat); i++) {
@@ -154,7 +162,8 @@ struct strings spray_list(struct spray *k, const char *name)
 
 /* ---- what nobody asked for ---- */
 
-/* Set in every inventory copied from Kubespray's sample, and of no meaning here: they say how Kubespray itself works. */
+/* Set in every inventory copied from Kubespray's sample, and of no meaning here: they say how
+ * Kubespray itself works. */
 static const char *const unimportant[] = {
         "ansible_become",
         "bootstrap_os",
@@ -201,6 +210,13 @@ static const char *const unimportant[] = {
         "ignore_assert_errors",
         "k8s_image_pull_policy",
         "kube_api_anonymous_auth",
+        "kube_pod_security_default_enforce", /* with kube_pod_security_use_default; the rest of
+                                                these five is what hardening: cis sets */
+        "kube_pod_security_exemptions_namespaces",
+        "kubelet_protect_kernel_defaults",
+        "kubelet_seccomp_default",
+        "tls_cipher_suites",
+        "tls_min_version",
         "kube_apiserver_ip",
         "kube_apiserver_insecure_port",
         "kube_cert_dir",
@@ -274,7 +290,8 @@ static bool says_nothing(const struct tree *t)
                 return true;
         if (t->kind != TREE_SCALAR)
                 return !t->count;
-        return !*t->text || !strcasecmp(t->text, "false") || !strcasecmp(t->text, "no") || !strcasecmp(t->text, "none") || !strcasecmp(t->text, "off");
+        return !*t->text || !strcasecmp(t->text, "false") || !strcasecmp(t->text, "no") ||
+               !strcasecmp(t->text, "none") || !strcasecmp(t->text, "off");
 }
 
 struct leftovers {
@@ -287,7 +304,8 @@ struct leftovers {
 static void leftover_vars(struct leftovers *l, const struct inventory_var *v)
 {
         for (; v; v = v->next) {
-                if (says_nothing(v->value) || index_get(&l->k->asked, v->name) || index_put(&l->seen, v->name, l))
+                if (says_nothing(v->value) || index_get(&l->k->asked, v->name) ||
+                        index_put(&l->seen, v->name, l))
                         continue;
                 if (++l->n > MAX_LEFTOVERS)
                         continue;
@@ -323,8 +341,9 @@ void spray_leftovers(struct spray *k)
                 str_addf(&l.names, " and %zu more", l.n - MAX_LEFTOVERS);
         if (l.n) {
                 str_addc(k->out, '\n');
-                spray_note(k, "%zu variable%s of the inventory %s no counterpart here, named at the end of the file", l.n, l.n == 1 ? "" : "s",
-                        l.n == 1 ? "has" : "have");
+                spray_note(k,
+                        "%zu variable%s of the inventory %s no equivalent in cluster.yaml: see the end of the file",
+                        l.n, l.n == 1 ? "" : "s", l.n == 1 ? "has" : "have");
                 wrapped_comment(k, str_text(&l.names));
         }
         str_release(&l.names);

@@ -47,12 +47,12 @@ void spray_note(struct spray *k, const char *fmt, ...)
 #define DIGITS  "0123456789"
 
 /* What a cautious quoting would quote, and nobody who writes by hand. */
-static bool plain(const char *v)
+static bool kubespray_write_plain(const char *v)
 {
         size_t n = strlen(v), digits = strspn(v, DIGITS);
         const char *dot = strchr(v, '.'), *unit = v + digits;
         if (digits && dot && strchr(dot + 1, '.') && strspn(v, DIGITS "./") == n && v[n - 1] != '.')
-                return true; /* 192.0.2.11, 10.0.0.0/16, 1.36.3: no number has two dots */
+                return true; /* 192.0.2.11, 10.0.0.0/16, 1.36.1: no number has two dots */
         if (digits && *unit && !strchr("eExXoObB", *unit) && strspn(unit, LETTERS) == n - digits)
                 return true; /* 512Mi, 90s, but not 1e3 */
         return has_prefix(v, "~/") && strspn(v + 2, LETTERS DIGITS "_./-") == n - 2;
@@ -60,13 +60,13 @@ static bool plain(const char *v)
 
 void spray_value(struct str *s, const char *v)
 {
-        if (plain(v))
+        if (kubespray_write_plain(v))
                 str_add(s, v);
         else
                 quote_yaml(s, v);
 }
 
-static void add_key(struct spray *k, const char *field)
+static void kubespray_write_add_key(struct spray *k, const char *field)
 {
         str_addf(k->out, "%*s", k->indent, "");
         quote_yaml(k->out, field);
@@ -75,7 +75,7 @@ static void add_key(struct spray *k, const char *field)
 
 void spray_field(struct spray *k, const char *field, const char *value)
 {
-        add_key(k, field);
+        kubespray_write_add_key(k, field);
         spray_value(k->out, value);
         str_addc(k->out, '\n');
 }
@@ -84,7 +84,7 @@ void spray_words(struct spray *k, const char *field, const struct strings *words
 {
         if (!words->n)
                 return;
-        add_key(k, field);
+        kubespray_write_add_key(k, field);
         str_addc(k->out, '[');
         for (size_t i = 0; i < words->n; i++) {
                 str_add(k->out, i ? ", " : "");
@@ -140,7 +140,9 @@ static const char *bytes_of(struct arena *a, const char *v)
         long n;
         int64_t size;
         if (number_of(v, &n))
-                return n >= 1 << 20 ? arena_printf(a, n % (1 << 20) ? "%ldKiB" : "%ldMiB", n % (1 << 20) ? n >> 10 : n >> 20) : NULL;
+                return n >= 1 << 20 ? arena_printf(a, n % (1 << 20) ? "%ldKiB" : "%ldMiB",
+                                              n % (1 << 20) ? n >> 10 : n >> 20)
+                                    : NULL;
         return size_parse(v, &size) ? v : NULL;
 }
 
@@ -153,7 +155,9 @@ static const char *converted(struct spray *k, const struct spray_row *r, const c
         case HOW_NUMBER:
                 return number_of(v, &n) && n >= r->min && n <= r->max ? v : NULL;
         case HOW_MILLIS:
-                return number_of(v, &n) && n >= r->min && n <= r->max ? arena_printf(k->arena, "%ldms", n) : NULL;
+                return number_of(v, &n) && n >= r->min && n <= r->max
+                               ? arena_printf(k->arena, "%ldms", n)
+                               : NULL;
         case HOW_BYTES:
                 return bytes_of(k->arena, v);
         case HOW_DURATION:
@@ -182,9 +186,9 @@ static void write_row(struct spray *k, const struct spray_row *r)
                 return;
         const char *value = converted(k, r, v);
         if (!value)
-                spray_note(k, "%s was %s, which %s cannot be", r->var, v, r->field);
+                spray_note(k, "%s was %s, which is not a valid value of %s", r->var, v, r->field);
         else if (r->how == HOW_NUMBER) {
-                add_key(k, r->field);
+                kubespray_write_add_key(k, r->field);
                 str_addf(k->out, "%s\n", value);
         } else
                 spray_field(k, r->field, value);

@@ -1,8 +1,10 @@
 #!/bin/sh
-# etcd-snapshot: takes a snapshot of this member's store, checks it, keeps the newest $KEEP, and, where this member leads, copies it to $COPY_TO.
-# Every member keeps its own, so that those that are left after a loss have them; only the leader copies. Its settings come from etcd-snapshot.env.
-# COPY_TO is a directory of this host, or s3://BUCKET/PREFIX[?endpoint=https://HOST:PORT&region=REGION] with the key in /etc/slipway/s3.curl,
-# readable by root alone: one line, user = "KEY:PASSWORD".
+# etcd-snapshot: takes a snapshot of this etcd member, checks it, and keeps the newest $KEEP.
+# Every member has its own snapshots, so that they survive the loss of other members; the leader also
+# copies its snapshot to $COPY_TO. The settings are in /etc/slipway/etcd-snapshot.env.
+# COPY_TO is a directory of this host, or
+# s3://BUCKET/PREFIX[?endpoint=https://HOST:PORT&region=REGION]. The S3 key is in
+# /etc/slipway/s3.curl, which only root can read: one line, user = "KEY:PASSWORD".
 set -eu
 umask 077
 LC_ALL=C
@@ -23,7 +25,7 @@ ask() {
         etcdctl --endpoints "$endpoint" --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key --dial-timeout 5s "$@"
 }
 
-# s3 METHOD FILE: signed over all bytes of the body, as S3 wants it from those who do not stream; also when there are none.
+# s3 METHOD FILE: the request is signed with the digest of the body, also of an empty one.
 s3() {
         method=$1 file=$2
         body=/dev/null
@@ -67,7 +69,7 @@ copy() {
         echo "$copy_to" >"$dir/$1.copied"
 }
 
-# What this member copied it takes away again when it is too old, from where it copied it to.
+# Removes a copy that this member made, from the place it was copied to.
 uncopy() {
         copy_to=$(cat "$dir/$1.copied")
         case $copy_to in
@@ -97,7 +99,7 @@ sync $dir/.new.db
 echo "$(sha256sum <$dir/.new.db | cut -c1-64)  $file" >"$dir/$file.sha256"
 mv $dir/.new.db "$dir/$file"
 
-# names have their time in them, so the newest are last
+# The names contain the time, so the newest are last.
 set -- "$dir"/*.db
 while [ $# -gt "$keep" ]; do
         forget "${1##*/}"

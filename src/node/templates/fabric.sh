@@ -1,14 +1,14 @@
 #!/bin/bash
-# fabric wait: returns when this node has its range of pod addresses. It watches, so that it is the moment it happens; a flanneld that starts
-#   earlier only fails, and comes again on a timer.
-# fabric ready: tells the runtime about the fabric. Not before it works: a node with this file is Ready, and pods that come to it too early are
-#   tried again only after 10 seconds.
+# fabric wait: returns as soon as this node has its range of pod addresses (a watch on the API). A
+#   flanneld that starts earlier fails, and is restarted only after a delay.
+# fabric ready: installs the CNI configuration, after flanneld has started: with it the node becomes
+#   Ready, and pods that start before flanneld works are retried only after 10 seconds.
 # NODE_NAME and API are in the environment.
 set -u
 conf=/etc/cni/net.d/10-flannel.conflist
 case ${1:-} in
 wait)
-	[ -e /run/flannel/subnet.env ] || rm -f "$conf" # the machine has just started
+	[ -e /run/flannel/subnet.env ] || rm -f "$conf" # after a boot
 	url="$API/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D$NODE_NAME"
 	said=
 	while :; do
@@ -18,10 +18,11 @@ wait)
 		said=yes
 		sleep 0.2
 	done
-	kill $! # or curl would go on watching
+	kill $! # curl would continue to watch
 	;;
 ready)
-	# A Node that was made anew has another range, and a bridge with an address of the old one takes no pod.
+	# A Node that was created again has another range: pods fail on a bridge with an address of the
+	# old one.
 	subnet=$(sed -n 's/^FLANNEL_SUBNET=//p' /run/flannel/subnet.env 2>/dev/null)
 	has=$(ip -o -4 address show dev cni0 2>/dev/null)
 	[ -z "$has" ] || [ -z "$subnet" ] || [[ $has == *" $subnet "* ]] || ip link delete cni0

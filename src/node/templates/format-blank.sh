@@ -1,6 +1,7 @@
 #!/bin/sh
-# format-blank DEVICE FILESYSTEM: makes a filesystem on a disk that is blank, and on no other.
-# Exit 0: it has one of that kind now, or had it before. Anything else on the disk: exit 1 and a sentence; nothing is written.
+# format-blank DEVICE FILESYSTEM: makes a filesystem on a blank disk, and only there.
+# Exit 0: the disk has a filesystem of that kind, new or old. Exit 1 with a message: the disk contains
+# anything else; nothing is written.
 set -u
 LC_ALL=C
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -28,7 +29,7 @@ number=$((0x$major)):$((0x$minor))
 sys=/sys/dev/block/$number
 [ -d "$sys" ] || refuse "the kernel does not list it as $number"
 
-# What is on it? blkid: 0 something, 2 nothing, 8 several things at once.
+# What does it contain? blkid: 0 something, 2 nothing, 8 several signatures.
 found=$(blkid -p -o value -s TYPE -- "$real")
 case $? in
 0)

@@ -1,17 +1,20 @@
--- While no API server is ready, a connection waits here instead of being refused. So what starts together with the API (kubelet, kube-proxy,
--- flanneld, controller manager, scheduler) goes on the moment it answers, and not when a timer of its own, which grew while it was refused,
--- comes round again. At last it is told no, in words: who is only hung up on asks the same ten times again before it does anything else.
--- The controller manager and the scheduler ("own") should: without an answer to their first question they end, and what ended starts late.
+-- While no API server is ready, a connection waits here instead of being refused. So programs that
+-- start together with the API (kubelet, kube-proxy, flanneld, controller manager, scheduler) continue
+-- as soon as it is ready, not after their own retry delay, which grows with every refusal. At the end
+-- of the wait they get an HTTP 503: clients retry a closed connection ten times before anything else.
+-- For the controller manager and the scheduler ("own") that is wanted: without an answer to their
+-- first request they exit, and their restart is delayed.
 --
--- A kubelet that finds pods of before asks for its Node before it starts the pods that are files. The API server is one of those: "beside" one,
--- a kubelet that has lived waits a second and no longer, or it would wait for what waits for it.
+-- A kubelet with pods of an earlier run asks for its Node before it starts static pods, and the API
+-- server is one of them. So on a control-plane node ("beside") such a kubelet waits only one second:
+-- otherwise kubelet and API server would wait for each other.
 local pods = io.open("/var/lib/kubelet/pods")
 local lived = pods ~= nil
 if pods then
         pods:close()
 end
 
--- A server that was not checked yet counts as up: that is no word of it.
+-- A server that has not been checked yet is listed as up: it does not count.
 local function up(servers)
         for _, server in pairs(core.backends[servers].servers) do
                 local s = server:get_stats()
@@ -22,7 +25,7 @@ local function up(servers)
         return false
 end
 
--- "own" is one of the API servers, and goes by the same checks.
+-- "own" is one of the API servers and has the same checks.
 local function ready(txn, servers)
         return txn.f:nbsrv(servers) > 0 and up("apiservers")
 end
@@ -47,7 +50,7 @@ core.register_action("hold", { "tcp-req" }, function(txn, servers, where)
         txn:done()
 end, 2)
 
--- For keepalived: whether the API server beside it is ready.
+-- For keepalived: whether the API server of this node is ready.
 core.register_service("ready", "tcp", function(applet)
         applet:send(up("vip") and "yes\n" or "no\n")
 end)

@@ -1,0 +1,90 @@
+/* Services: what the file installs in the cluster (services.namespaces, manifests, charts), as a
+ * plan has it. Pure: no network, no disk. cluster/services/ fills it in and does it. */
+#ifndef SLIPWAY_ADDON_SERVICE_H
+#define SLIPWAY_ADDON_SERVICE_H
+
+#include <jansson.h>
+
+#include "base/sha256.h"
+#include "config/cluster.h"
+
+enum service_kind { SERVICE_NAMESPACE, SERVICE_MANIFEST, SERVICE_CHART };
+enum service_action {
+        SERVICE_KEEP,    /* as wanted */
+        SERVICE_INSTALL, /* not there yet */
+        SERVICE_CHANGE,
+        SERVICE_ADOPT,   /* a release that slipway did not make: from now on it is slipway's */
+        SERVICE_RECOVER, /* left half done by a run that was stopped */
+        SERVICE_REMOVE,  /* no longer in the file */
+        SERVICE_STAYS,   /* no longer in the file, and never deleted */
+};
+
+#define SERVICE_INPUTS \
+        41 /* room for the digest of a release's inputs: a label holds 63 characters */
+
+struct service {
+        enum service_kind kind;
+        enum service_action action;
+        const char *name, *ns; /* a manifest's name is its path as the file has it; ns may be "" */
+        const char *note;      /* what the plan tells beside the action; NULL: nothing */
+        json_t *changes;       /* service_diff; NULL: not known */
+        /* of a manifest: */
+        json_t *objects, *prune; /* in the file now; in the cluster and no longer in the file */
+        const json_t *known;     /* what the inventory lists of it; borrowed, NULL: nothing */
+        char digest[SHA256_HEX];
+        /* of a chart: */
+        const struct chart *chart;   /* NULL: no longer in the file */
+        const char *package;         /* the path of its directory or archive */
+        const char *version;         /* "web-1.2.0": name and version of the chart; NULL: unknown */
+        char inputs[SERVICE_INPUTS]; /* wanted */
+        const char *had;             /* those of the newest revision; NULL: it is not slipway's */
+        const char *state;       /* of the newest revision: "deployed", …; NULL: there is none */
+        long revision, deployed; /* the newest, and the newest that was deployed; 0: none */
+        bool drifted;            /* the newest revision was not made by slipway */
+};
+
+struct services_found {
+        struct service *v;
+        size_t n;
+        bool blind;        /* the API was not there to ask: what is in the cluster is not known */
+        json_t *inventory; /* of the manifests' objects, as the cluster has it; NULL: none yet */
+};
+
+/* What decides whether a release is as wanted: the chart's bytes, its values and its namespace. */
+void service_inputs(const struct chart *c, const char *package_digest, char out[SERVICE_INPUTS]);
+/* Fills in revision, deployed, state, had and drifted from the metadata of helm's Secrets. */
+void service_revisions(struct service *s, struct arena *a, const json_t *secrets);
+/* Decides the action of a chart whose `inputs` and revisions are known. */
+void service_decide(struct service *s, struct arena *a);
+/* Names and namespaces of releases that slipway made and the file no longer has: appends them to
+ * `out`. Returns how many. */
+size_t service_removed(const struct services *wanted, const json_t *secrets, struct arena *a,
+        struct service *out, size_t room);
+
+/* Differences of two arrays of objects: [{action: add|change|remove, object: "ConfigMap shop/web",
+ * fields: ["data.a: \"1\" → \"2\""]}]. Values of Secrets are never in it. `ns`: of objects that
+ * name none. */
+json_t *service_diff(const json_t *before, const json_t *after, const char *ns);
+/* "ConfigMap shop/web"; malloc'd. */
+char *service_object_name(const json_t *object, const char *ns);
+/* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};
+ * without namespaces and CRDs, with which other things would go: those are appended to `stay`. */
+json_t *service_pruned(const json_t *before, const json_t *after, json_t *stay);
+/* Whether the list has that object, by its name. */
+bool service_listed(const json_t *list, const json_t *object);
+/* An object as the inventory has it: only what names it. */
+json_t *service_reference(const json_t *object);
+
+/* Something is to be done. */
+bool services_any(const struct services_found *f);
+void services_text(const struct services_found *f, bool all, struct str *out);
+json_t *services_json(const struct services_found *f);
+const char *service_kind_name(enum service_kind k);
+const char *service_action_name(enum service_action a);
+
+/* Labels that slipway gives to a release's Secret. */
+#define SERVICE_LABEL_INPUTS   "slipway.dev/inputs"
+#define SERVICE_LABEL_REVISION "slipway.dev/revision"
+#define SERVICE_LABEL_CHART    "slipway.dev/chart"
+
+#endif

@@ -1,0 +1,318 @@
+/* What the probes ask, and what their answers mean. kubectl on a control-plane node runs them: so
+ * exec and logs, which go from the API server to every kubelet, are looked at on the way. */
+#include "cluster/apply/verify.h"
+
+#define AT_ONCE 8 /* kubectl is not small */
+#define OTHERS \
+        16 /* that each node's probe asks: in a large cluster not everybody, but everybody is \
+              asked */
+#define ASK_SECONDS "10"   /* rules of kube-proxy may come a moment after the pods */
+#define COME_MS     120000 /* after a change of the cluster */
+#define STEADY_MS   20000  /* without one */
+#define AGAIN       3      /* times that one probe is asked anew */
+#define OUTPUT_MAX  (64 << 10)
+
+#define WORDS 24 /* of a command, before what is asked */
+
+static void verify_ask_next(struct verify *v);
+static void run_exec(struct probe *p);
+static void run_logs(struct probe *p);
+
+static const char *kubectl_of(const struct member *m)
+{
+        const struct spec_entry *e =
+                m->plan.rendered ? nodespec_find(&m->plan.spec, SPEC_ARTIFACT, "kubectl") : NULL;
+        return e && e->path ? e->path : "kubectl";
+}
+
+/* How kubectl is called, into argv; returns how many words. It must not leave its cache in the home
+ * of root, and goes by the node's own balancer: a virtual address that moves under way leaves it
+ * waiting for minutes. */
+static size_t kubectl_words(const struct verify *v, const char **argv)
+{
+        const struct api *api = &v->site->cluster->api;
+        const char *const words[] = { kubectl_of(v->from),
+                "--kubeconfig=/etc/kubernetes/admin.conf", "--cache-dir=/var/lib/slipway/kubectl",
+                "-n", VERIFY_NAMESPACE };
+        memcpy(argv, words, sizeof(words));
+        size_t n = ARRAY_SIZE(words);
+        if (api->local_balancer)
+                argv[n++] = arena_printf(
+                        v->site->arena, "--server=https://127.0.0.1:%ld", api->local_port);
+        return n;
+}
+
+static const char *name_of(const struct probe *p) { return p->member->node->name; }
+
+/* ---- what to ask ---- */
+
+static void verify_ask_add(struct probe *p, enum verify_check kind, const struct probe *to,
+        const char *scheme, const char *host, const char *rest)
+{
+        bool six = strchr(host, ':') != NULL;
+        char *bare CLEANUP(free_p) = six ? xasprintf("[%s]", host) : xstrdup(host);
+        p->urls[p->count] = arena_printf(p->verify->site->arena, "%s%s%s", scheme, bare, rest);
+        p->targets[p->count++] = (struct target){ kind, to };
+}
+
+static void targets_make(struct probe *p)
+{
+        struct verify *v = p->verify;
+        struct arena *a = v->site->arena;
+        size_t self = (size_t)(p - v->probes),
+               others = v->count - 1 < OTHERS ? v->count - 1 : OTHERS;
+        p->urls = arena_array(a, const char *, 2 * others + 8);
+        p->targets = arena_array(a, struct target, 2 * others + 8);
+        for (size_t i = v->count > 1; i <= others; i++) { /* who is alone asks itself */
+                const struct probe *to = &v->probes[(self + i) % v->count];
+                for (size_t k = 0; k < ARRAY_SIZE(to->ip) && to->ip[k]; k++)
+                        verify_ask_add(p, CHECK_POD, to, "http://", to->ip[k], ":8080/");
+        }
+        if (v->site->cluster->network.proxy_mode ==
+                PROXY_NONE) /* service addresses are somebody else's */
+                return;
+        for (size_t k = 0; k < ARRAY_SIZE(v->service) && v->service[k]; k++)
+                verify_ask_add(p, CHECK_SERVICE, NULL, "http://", v->service[k], "/");
+        verify_ask_add(p, CHECK_NAME, NULL, "http://",
+                arena_printf(a, "%s." VERIFY_NAMESPACE ".svc.%s.", v->name,
+                        v->site->cluster->network.domain),
+                "/");
+        verify_ask_add(p, CHECK_API, NULL, "tcp://", "kubernetes.default.svc", ":443");
+}
+
+/* ---- what the answers mean ---- */
+
+/* "w2 (10.244.1.3:8080)", or what was asked. */
+static const char *target_text(const struct probe *p, size_t i)
+{
+        struct arena *a = p->verify->site->arena;
+        const struct target *t = &p->targets[i];
+        const char *url = strstr(p->urls[i], "://") + 3;
+        int n = (int)strcspn(url, "/");
+        return t->to ? arena_printf(a, "%s (%.*s)", name_of(t->to), n, url)
+                     : arena_printf(a, "%.*s", n, url);
+}
+
+static void tell(struct probe *p, size_t i, const char *why)
+{
+        static const char *const hints[] = {
+                [CHECK_POD] =
+                        "see whether a firewall between these nodes drops the fabric's packets (VXLAN: UDP port 8472), and flanneld's journal on both",
+                [CHECK_SERVICE] = "see kube-proxy's journal on that node",
+                [CHECK_NAME] =
+                        "see the pods of CoreDNS (kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide) and whether that node reaches them",
+                [CHECK_API] =
+                        "see kube-proxy's journal on that node, and whether it reaches the control plane",
+        };
+        const struct target *t = &p->targets[i];
+        const char *url = strstr(p->urls[i], "://") + 3;
+        bool custom = p->verify->site->cluster->network.fabric.kind == FABRIC_CUSTOM;
+        int n = (int)strcspn(url, "/");
+        verify_row(p->verify, t->kind, name_of(p), target_text(p, i), why);
+        if (t->kind == CHECK_POD)
+                verify_failed(p->verify,
+                        custom ? "see the pods of your fabric on both nodes, and whether a firewall between them drops its packets"
+                               : hints[t->kind],
+                        "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to),
+                        n, url, why);
+        else
+                verify_failed(p->verify, hints[t->kind], "from a pod on %s to the %s %.*s: %s",
+                        name_of(p), t->kind == CHECK_SERVICE ? "service address" : "service name",
+                        n, url, why);
+}
+
+/* "ok URL ANSWER" or "failed URL: WHY", in the order of the URLs. False: it is neither. */
+static bool read_line(struct probe *p, size_t i, const char *line)
+{
+        size_t n = strlen(p->urls[i]);
+        bool good = has_prefix(line, "ok "), bad = has_prefix(line, "failed ");
+        const char *url = line + (good ? 3 : 7);
+        if ((!good && !bad) || strncmp(url, p->urls[i], n) != 0)
+                return false;
+        const char *rest = url + n;
+        if (bad)
+                tell(p, i, has_prefix(rest, ": ") ? rest + 2 : rest);
+        else if (p->targets[i].kind == CHECK_POD &&
+                 !(*rest == ' ' && streq(rest + 1, name_of(p->targets[i].to)))) {
+                char *why CLEANUP(free_p) =
+                        xasprintf("'%.64s' answered instead", *rest ? rest + 1 : rest);
+                tell(p, i, why);
+        } else
+                verify_row(p->verify, p->targets[i].kind, name_of(p), target_text(p, i), NULL);
+        return true;
+}
+
+static void not_run(struct probe *p, enum verify_check check, int status, const char *errors)
+{
+        const char *what = check == CHECK_EXEC ? "exec" : "the log";
+        char *why CLEANUP(free_p) = str_last_line_of(errors ? errors : "");
+        p->verify->cut |= status < 0;
+        verify_row(p->verify, check, name_of(p), NULL, *why ? why : "nothing was said");
+        verify_failed(p->verify,
+                "see whether the control plane reaches port 10250 of that node, and the kubelet's journal there",
+                "%s of a pod on %s %s: %.300s", what, name_of(p),
+                status < 0 ? "was not heard of" : "does not work", *why ? why : "nothing was said");
+}
+
+static void verify_ask_over(struct verify *v)
+{
+        v->open--;
+        verify_ask_next(v);
+}
+
+/* The way to the API was cut under way: in the first minutes of a cluster its address may still
+ * move. That says nothing about the node: asked again. */
+static bool interrupted(struct probe *p, int status, const char *errors)
+{
+        static const char *const signs[] = { "connection reset by peer", "connection refused",
+                "unexpected EOF", "client connection lost", "connection timed out", "i/o timeout",
+                "TLS handshake timeout" };
+        if (status <= 0 || !errors ||
+                strstr(errors,
+                        "dialing backend")) /* that is the way from the API server to the node */
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+                if (strstr(errors, signs[i]))
+                        return p->again++ < AGAIN;
+        return false;
+}
+
+/* All answers but what stands behind services. Where a control-plane node just went, the next
+ * controller manager may not lead yet: until it does, nobody makes the pods of CoreDNS anew that
+ * went with the node, and nobody takes their addresses out of the service. And an API server that
+ * went without a word stays in the API's Service until its Lease ends, a quarter of a minute later;
+ * a kube-proxy that was connected to it sees that after three quarters, and asks elsewhere after a
+ * pause. */
+static bool may_come(const struct probe *p, const char *out)
+{
+        char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
+        bool any = false;
+        size_t i = 0;
+        for (char *line; i < p->count && (line = strsep(&rest, "\n")); i++) {
+                if (!has_prefix(line, "failed "))
+                        continue;
+                if (p->targets[i].kind == CHECK_POD)
+                        return false;
+                any = true;
+        }
+        if (!any || clock_ms() >= p->verify->deadline)
+                return false;
+        step_doing(p->verify->step, -1, "waiting for services and names on %s", name_of(p));
+        return true;
+}
+
+static void on_verify_ask_asked(
+        struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct probe *p = arg;
+        if (may_come(p, out)) {
+                run_exec(p);
+                return;
+        }
+        char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
+        size_t i = 0;
+        for (char *line; i < p->count && (line = strsep(&rest, "\n")) && read_line(p, i, line);)
+                i++;
+        if (i == 0 && interrupted(p, status, errors)) {
+                run_exec(p);
+                return;
+        }
+        if (i < p->count)
+                not_run(p, CHECK_EXEC, status, errors);
+        else
+                verify_row(p->verify, CHECK_EXEC, name_of(p), NULL, NULL);
+        verify_ask_over(p->verify);
+}
+
+static void on_logs(struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct probe *p = arg;
+        if (interrupted(p, status, errors)) {
+                run_logs(p);
+                return;
+        }
+        if (status != 0 || !out)
+                not_run(p, CHECK_LOGS, status, errors);
+        else if (!strstr(out, "GET /") && !p->verify->failures) {
+                verify_row(p->verify, CHECK_LOGS, name_of(p), NULL,
+                        "it does not show the requests that the pod answered");
+                verify_failed(p->verify, "see the kubelet's journal there",
+                        "the log of a pod on %s does not show the requests that the pod answered",
+                        name_of(p));
+        } else
+                verify_row(p->verify, CHECK_LOGS, name_of(p), NULL, NULL);
+        verify_ask_over(p->verify);
+}
+
+/* ---- a few at a time ---- */
+
+static void run_exec(struct probe *p)
+{
+        struct member *m = p->verify->from;
+        if (!p->urls)
+                targets_make(p);
+        const char **argv = arena_array(p->verify->site->arena, const char *, p->count + WORDS);
+        const char *const words[] = { "--request-timeout=60s", "exec", p->pod, "--", "/probe",
+                "ask", "-t", ASK_SECONDS };
+        size_t n = kubectl_words(p->verify, argv);
+        memcpy(argv + n, words, sizeof(words));
+        memcpy(argv + n + ARRAY_SIZE(words), p->urls, p->count * sizeof(*argv));
+        member_run(m, argv, NULL, OUTPUT_MAX, on_verify_ask_asked, p);
+}
+
+static void run_logs(struct probe *p)
+{
+        struct member *m = p->verify->from;
+        const char *argv[WORDS] = { NULL };
+        const char *const words[] = { "--request-timeout=30s", "logs", "--tail=100",
+                "--limit-bytes=60000", p->pod };
+        memcpy(argv + kubectl_words(p->verify, argv), words, sizeof(words));
+        member_run(m, argv, NULL, OUTPUT_MAX, on_logs, p);
+}
+
+static void verify_ask_next(struct verify *v)
+{
+        step_doing(v->step, -1, v->logs ? "reading the probes' logs" : "the probes ask each other");
+        while (!v->cut && v->at < v->count && v->open < AT_ONCE) {
+                struct probe *p = &v->probes[v->at++];
+                v->open++;
+                if (v->logs)
+                        run_logs(p);
+                else
+                        run_exec(p);
+        }
+        if (v->open)
+                return;
+        if (v->logs || v->cut) {
+                verify_end(v);
+                return;
+        }
+        v->logs = true;
+        v->at = 0;
+        verify_ask_next(v);
+}
+
+struct member *verify_from(struct site *s)
+{
+        for (size_t i = 0; i < s->count; i++)
+                if (member_reachable(&s->members[i]) &&
+                        s->members[i].node->pool->roles & ROLE_CONTROL_PLANE)
+                        return &s->members[i];
+        return NULL;
+}
+
+void verify_ask(struct verify *v)
+{
+        struct error ignored CLEANUP(error_release) = { 0 };
+        v->from = verify_from(v->site);
+        if (v->from) {
+                if (!v->from->plan.rendered) /* it says where kubectl is */
+                        member_render(v->from, &ignored);
+                v->deadline = clock_ms() + (v->alone ? STEADY_MS : COME_MS);
+                verify_ask_next(v);
+                return;
+        }
+        verify_failed(
+                v, "run again", "no control-plane node is connected to verify the cluster from");
+        verify_end(v);
+}

@@ -1,0 +1,15 @@
+/* What a machine needs to become a control plane with kubeadm join: the Secret kubeadm-certs, as
+ * kubeadm's phase upload-certs makes it. */
+#ifndef SLIPWAY_CERTS_HANDOVER_H
+#define SLIPWAY_CERTS_HANDOVER_H
+
+#include "cluster/site/site.h"
+
+/* Refuses clusters whose control plane kubeadm cannot join, with the reason. */
+int handover_check(const struct site *s, struct error *err);
+/* Encrypts CAs, keys and etcd's client certificate with `key` (pki/identity.h: seal_key) into the
+ * API. The Secret and the permission to read it belong to the bootstrap token's Secret `owner` and
+ * are deleted with it. Blocks. */
+int handover_upload(struct site *s, const json_t *owner, const char *key, struct error *err);
+
+#endif

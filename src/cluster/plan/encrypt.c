@@ -1,0 +1,51 @@
+/* Encryption that comes to a cluster which lives without it. While only some API servers know the
+ * key, nothing may be written with it: the others could not read it. So all get the key first
+ * (ROTATE_ENCRYPT, phase trust), then all write with it (issue), then what is there already is
+ * written again (cmd/rotate.c). One that is alone needs no first phase. How far the API servers are
+ * is seen on the machines. */
+#include "cluster/plan/encrypt.h"
+
+/* Whether the API server of the machine encrypts: its agent has looked at its manifest. NULL: there
+ * is none. */
+static const json_t *api_encrypts(const struct member *m)
+{
+        return json_object_get(json_object_get(m->seen.said, "apiserver"), "encrypts");
+}
+
+/* Without its key nobody could read what is encrypted. */
+static int encrypt_refuse(const struct member *m, struct error *err)
+{
+        error_set(err, EINVAL, EXIT_PREFLIGHT,
+                "%s: what its API server wrote into etcd is encrypted, and with encryption: none nobody could read it",
+                m->node->name);
+        return error_hint(err, "set encryption: secretbox (with hardening: kubeadm, too)");
+}
+
+int encrypt_look(struct site *s, struct error *err)
+{
+        enum rotate_phase *phase = &s->identity.rotation.phase[ROTATE_ENCRYPT];
+        bool wanted = s->cluster->encryption.provider != ENCRYPTION_NONE, plain = false;
+        for (size_t i = 0; i < s->count; i++) {
+                const json_t *encrypts = api_encrypts(&s->members[i]);
+                if (!wanted && json_is_true(encrypts))
+                        return encrypt_refuse(&s->members[i], err);
+                plain |= json_is_false(encrypts);
+        }
+        if (wanted && plain && *phase == ROTATE_NOT) {
+                *phase = cluster_count(s->cluster, ROLE_CONTROL_PLANE) > 1 ? ROTATE_TRUST
+                                                                           : ROTATE_ISSUE;
+                s->identity.rotation.begun = true;
+        }
+        return 0;
+}
+
+const char *encrypt_text(const struct site *s)
+{
+        static const char *const sentences[] = {
+                NULL,
+                "what etcd holds in plain text will be encrypted: every API server learns the key first, then they all write with it, then it is written again",
+                "what etcd holds in plain text is encrypted: it is written again when the API servers have the key"
+        };
+        enum rotate_phase phase = s->identity.rotation.phase[ROTATE_ENCRYPT];
+        return phase < ARRAY_SIZE(sentences) ? sentences[phase] : NULL;
+}

@@ -1,0 +1,379 @@
+/* Where a chart comes from: a directory, an archive, or a repository. What a repository gives is
+ * pinned by its digest in bundle.lock and kept in the cache, so the repository is asked once. */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "artifact/blob.h"
+#include "artifact/lock.h"
+#include "base/file.h"
+#include "base/tree.h"
+#include "cluster/services/services.h"
+
+#define FILE_MAX     ((size_t)16 << 20)
+#define FILES_MAX    4000
+#define DEPTH_MAX    16
+#define PULL_SECONDS 120
+
+struct finding {
+        struct site *site;
+        struct step *step;
+        struct service *service;
+        const struct repository *repository; /* NULL: the chart names its place itself */
+        const char *key;                     /* in bundle.lock */
+        const char *into;                    /* the directory that helm pulls into */
+        void (*fn)(struct error *err, void *arg);
+        void *arg;
+};
+
+static void finding_end(struct finding *f, struct error *err)
+{
+        if (err)
+                error_wrap(err, "chart %s", f->service->name);
+        f->fn(err, f->arg);
+}
+
+/* ---- directories ---- */
+
+struct walk {
+        struct sha256 sum;
+        size_t files;
+};
+
+static int walk_skip(const struct dirent *e)
+{
+        return !streq(e->d_name, ".") && !streq(e->d_name, "..");
+}
+
+static int walk_bytes(const struct dirent **a, const struct dirent **b)
+{
+        return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int walk_dir(
+        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err);
+
+static int walk_one(
+        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err)
+{
+        struct stat st;
+        struct str text CLEANUP(str_release) = { 0 };
+        if (stat(dir, &st) < 0)
+                return error_set(err, errno, EXIT_CONFIG, "%s: %s", dir, strerror(errno));
+        if (S_ISDIR(st.st_mode))
+                return walk_dir(w, dir, below, depth + 1, err);
+        if (++w->files > FILES_MAX)
+                return error_set(
+                        err, EFBIG, EXIT_CONFIG, "the chart has more than %d files", FILES_MAX);
+        if (file_read(dir, FILE_MAX, &text, err) < 0)
+                return -err->code;
+        sha256_add(&w->sum, below, strlen(below) + 1);
+        char *size CLEANUP(free_p) = xasprintf("%zu", text.len);
+        sha256_add(&w->sum, size, strlen(size) + 1);
+        sha256_add(&w->sum, str_text(&text), text.len);
+        return 0;
+}
+
+static int walk_dir(
+        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err)
+{
+        struct dirent **names = NULL;
+        int n = depth > DEPTH_MAX ? -1 : scandir(dir, &names, walk_skip, walk_bytes), r = 0;
+        if (n < 0)
+                return error_set(err, depth > DEPTH_MAX ? ELOOP : errno, EXIT_CONFIG,
+                        "%s cannot be read: %s", dir,
+                        depth > DEPTH_MAX ? "too many directories in each other" : strerror(errno));
+        for (int i = 0; i < n; i++) {
+                char *path CLEANUP(free_p) = path_join(dir, names[i]->d_name);
+                char *name CLEANUP(free_p) =
+                        xasprintf("%s%s%s", below, *below ? "/" : "", names[i]->d_name);
+                if (r == 0)
+                        r = walk_one(w, path, name, depth, err);
+                free(names[i]);
+        }
+        free(names);
+        return r;
+}
+
+/* Its name and version, for people: helm reads the rest. */
+static int read_chart_yaml(struct finding *f, const char *dir, struct error *err)
+{
+        struct arena *a = f->site->arena;
+        char *path CLEANUP(free_p) = path_join(dir, "Chart.yaml");
+        struct str text CLEANUP(str_release) = { 0 };
+        struct tree *t;
+        if (access(path, F_OK) < 0) {
+                error_set(err, ENOENT, EXIT_CONFIG, "%s has no Chart.yaml", dir);
+                return error_hint(err, "name the directory that holds the chart's Chart.yaml");
+        }
+        if (file_read(path, FILE_MAX, &text, err) < 0 ||
+                tree_parse(a, arena_strdup(a, path), arena_strdup(a, str_text(&text)), text.len, &t,
+                        err) < 0)
+                return -err->code;
+        const struct tree *name = tree_get(t, "name"), *version = tree_get(t, "version");
+        if (name && version && name->kind == TREE_SCALAR && version->kind == TREE_SCALAR)
+                f->service->version = arena_printf(a, "%s-%s", name->text, version->text);
+        return 0;
+}
+
+static int from_path(struct finding *f, const char *path, struct error *err)
+{
+        struct service *s = f->service;
+        struct stat st;
+        char digest[SHA256_HEX];
+        int64_t size;
+        if (stat(path, &st) < 0) {
+                error_set(err, errno, EXIT_CONFIG, "%s: %s", path, strerror(errno));
+                return error_hint(
+                        err, "the path is relative to the directory of the file that names it");
+        }
+        if (S_ISDIR(st.st_mode)) {
+                struct walk w = { 0 };
+                sha256_init(&w.sum);
+                if (read_chart_yaml(f, path, err) < 0 || walk_dir(&w, path, "", 0, err) < 0)
+                        return -err->code;
+                sha256_end(&w.sum, digest);
+        } else if (file_digest(path, NULL, digest, &size, err) < 0) {
+                return -err->code;
+        }
+        s->package = arena_strdup(f->site->arena, path);
+        service_inputs(s->chart, digest, s->inputs);
+        return 0;
+}
+
+/* A directory as a repository: NAME-VERSION.tgz, or a chart's own directory. */
+static int from_directory(struct finding *f, const char *dir, const char *chart, struct error *err)
+{
+        const char *version = f->service->chart->version;
+        char *archive CLEANUP(free_p) =
+                xasprintf("%s/%s-%s.tgz", dir, chart, version ? version : "VERSION");
+        char *folder CLEANUP(free_p) = path_join(dir, chart);
+        if (version && access(archive, F_OK) == 0)
+                return from_path(f, archive, err);
+        if (access(folder, F_OK) == 0)
+                return from_path(f, folder, err);
+        error_set(err, ENOENT, EXIT_CONFIG, "the repository %s has neither %s nor %s",
+                f->repository->name, archive, folder);
+        return error_hint(err, "set version to one that is there");
+}
+
+/* ---- repositories ---- */
+
+static void use_blob(struct finding *f, const char *root, const char *digest)
+{
+        struct service *s = f->service;
+        char *path CLEANUP(free_p) = blob_path(root, digest);
+        const char *ref = s->chart->chart, *slash = strrchr(ref, '/');
+        s->package = arena_strdup(f->site->arena, path);
+        if (s->chart->version)
+                s->version = arena_printf(
+                        f->site->arena, "%s-%s", slash ? slash + 1 : ref, s->chart->version);
+        service_inputs(s->chart, digest, s->inputs);
+}
+
+/* The one archive that helm left. */
+static int pulled_file(const struct finding *f, char **out, struct error *err)
+{
+        DIR *d = opendir(f->into);
+        for (struct dirent *e; d && !*out && (e = readdir(d));)
+                if (has_suffix(e->d_name, ".tgz"))
+                        *out = path_join(f->into, e->d_name);
+        if (d)
+                closedir(d);
+        return *out ? 0
+                    : error_set(err, ENOENT, EXIT_STEP, "helm pulled no archive of %s",
+                              f->service->chart->chart);
+}
+
+static int pin_pulled(struct finding *f, const char *path, struct error *err)
+{
+        char *cache CLEANUP(free_p) = NULL;
+        struct locked lock CLEANUP(locked_release) = { 0 };
+        struct lock_entry now = { .source = "repository" }, before;
+        if (cache_open(&cache, err) < 0 || locked_read(&lock, f->site->lock_path, err) < 0 ||
+                file_digest(path, NULL, now.digest, &now.size, err) < 0)
+                return -err->code;
+        bool known = locked_get(&lock, f->key, &before);
+        if (known && !streq(before.digest, now.digest)) {
+                error_set(err, EBADMSG, EXIT_STEP,
+                        "the repository has another archive of %s than bundle.lock: sha256 %.16s instead of %.16s",
+                        f->service->chart->chart, now.digest, before.digest);
+                return error_hint(err,
+                        "nothing was changed; if the new one is meant, remove the line \"%s\" from bundle.lock",
+                        f->key);
+        }
+        if (blob_copy(cache, path, NULL, now.digest, &now.size, err) < 0)
+                return -err->code;
+        locked_put(&lock, f->key, &now);
+        if (locked_write(&lock, f->site->lock_path, err) < 0)
+                return -err->code;
+        if (!known)
+                step_changed(f->step, "%s: pinned at its first use in bundle.lock, sha256 %s",
+                        f->key, now.digest);
+        use_blob(f, cache, now.digest);
+        return 0;
+}
+
+static void on_pulled(const struct helm_result *r, void *arg)
+{
+        struct finding *f = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        char *path CLEANUP(free_p) = NULL;
+        if (r->status) {
+                error_set(&err, EIO, EXIT_STEP, "%s cannot be pulled: %s", f->service->chart->chart,
+                        r->trouble);
+                error_hint(&err, "%s",
+                        r->hint ? r->hint
+                                : "check chart and version, and that the repository answers; nothing was changed");
+        } else if (pulled_file(f, &path, &err) == 0) {
+                pin_pulled(f, path, &err);
+        }
+        finding_end(f, err.message ? &err : NULL);
+}
+
+/* The chart's name in its repository. */
+static const char *after_slash(const char *ref)
+{
+        const char *slash = strchr(ref, '/');
+        return slash ? slash + 1 : ref;
+}
+
+static void pull(struct finding *f)
+{
+        const struct chart *c = f->service->chart;
+        struct arena *a = f->site->arena;
+        struct helm_call call = { .seconds = PULL_SECONDS, .fn = on_pulled, .arg = f };
+        size_t n = 0;
+        bool oci = f->repository && has_prefix(f->repository->url, "oci://");
+        call.args[n++] = "pull";
+        call.args[n++] = oci ? arena_printf(a, "%s/%s", f->repository->url, after_slash(c->chart))
+                             : c->chart;
+        call.args[n++] = "--destination";
+        call.args[n++] = f->into;
+        if (c->version) {
+                call.args[n++] = "--version";
+                call.args[n++] = c->version;
+        }
+        if (oci && f->repository->ca_pem) {
+                call.args[n++] = "--ca-file";
+                call.args[n++] =
+                        arena_printf(a, "%s/ca-%s.pem", f->site->helm->home, f->repository->name);
+        }
+        helm_run(f->site, f->step, &call);
+}
+
+/* helm says on its standard output why a repository cannot be read: the line after the one that
+ * names it. */
+static char *update_trouble(const struct helm_result *r)
+{
+        const char *at = strstr(r->out, "...Unable to get an update"),
+                   *line = at ? strchr(at, '\n') : NULL;
+        if (!line)
+                return xstrdup(r->trouble);
+        line += 1 + strspn(line + 1, " \t");
+        return xstrndup(line, strcspn(line, "\n"));
+}
+
+static void on_updated(const struct helm_result *r, void *arg)
+{
+        struct finding *f = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!r->status) {
+                pull(f);
+                return;
+        }
+        char *why CLEANUP(free_p) = update_trouble(r);
+        error_set(&err, EIO, EXIT_STEP, "the repository %s (%s) cannot be read: %s",
+                f->repository->name, f->repository->url, why);
+        error_hint(&err, "%s",
+                r->hint ? r->hint
+                        : "check its url, username and caFile, and that it answers; nothing was changed");
+        finding_end(f, &err);
+}
+
+/* True when bundle.lock names it and the cache, or the bundle, has it. */
+static int from_lock(struct finding *f, struct error *err)
+{
+        char *cache CLEANUP(free_p) = NULL;
+        struct locked lock CLEANUP(locked_release) = { 0 };
+        struct lock_entry e;
+        const struct artifacts *art = &f->site->cluster->artifacts;
+        if (cache_open(&cache, err) < 0 || locked_read(&lock, f->site->lock_path, err) < 0)
+                return -err->code;
+        if (!locked_get(&lock, f->key, &e))
+                return 0;
+        const char *bundle = art->bundle ? cluster_path(f->site->arena,
+                                                   tree_get(art->src, "bundle"), art->bundle)
+                                         : NULL;
+        if (blob_there(cache, e.digest, e.size))
+                use_blob(f, cache, e.digest);
+        else if (bundle && blob_there(bundle, e.digest, e.size))
+                use_blob(f, bundle, e.digest);
+        else
+                return 0;
+        return 1;
+}
+
+static void from_repository(struct finding *f)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct chart *c = f->service->chart;
+        /* without the repository's address: a mirror must give the same bytes */
+        f->key = arena_printf(
+                f->site->arena, LOCK_CHART "%s@%s", c->chart, c->version ? c->version : "newest");
+        int r = from_lock(f, &err);
+        if (r != 0) {
+                finding_end(f, r < 0 ? &err : NULL);
+                return;
+        }
+        helm_of(f->site, f->step);
+        char *name CLEANUP(free_p) = xasprintf("pull-%s-%s", c->namespace, c->name);
+        if (helm_dir(f->site, name, &f->into, &err) < 0) {
+                finding_end(f, &err);
+                return;
+        }
+        if (!f->repository || has_prefix(f->repository->url, "oci://")) {
+                pull(f);
+                return;
+        }
+        helm_run(f->site, f->step,
+                &(struct helm_call){ .args = { "repo", "update", f->repository->name,
+                                             "--fail-on-repo-update-fail" },
+                        .seconds = PULL_SECONDS,
+                        .fn = on_updated,
+                        .arg = f });
+}
+
+static const struct repository *repository_of(const struct services *s, const char *ref)
+{
+        size_t n = strcspn(ref, "/");
+        for (size_t i = 0; i < s->repositories.n; i++)
+                if (strlen(s->repositories.v[i].name) == n &&
+                        strncmp(s->repositories.v[i].name, ref, n) == 0)
+                        return &s->repositories.v[i];
+        return NULL;
+}
+
+void package_find(struct site *s, struct step *step, struct service *service,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        const struct chart *c = service->chart;
+        struct error err CLEANUP(error_release) = { 0 };
+        struct finding *f = arena_new(s->arena, struct finding);
+        *f = (struct finding){ .site = s, .step = step, .service = service, .fn = fn, .arg = arg };
+        bool path = strchr("./~", c->chart[0]) != NULL;
+        f->repository = path || strstr(c->chart, "://")
+                                ? NULL
+                                : repository_of(&s->cluster->services, c->chart);
+        if (path) {
+                from_path(f, cluster_path(s->arena, tree_get(c->src, "chart"), c->chart), &err);
+        } else if (f->repository && strchr("./~", f->repository->url[0])) {
+                from_directory(f,
+                        cluster_path(
+                                s->arena, tree_get(f->repository->src, "url"), f->repository->url),
+                        after_slash(c->chart), &err);
+        } else {
+                from_repository(f);
+                return;
+        }
+        finding_end(f, err.message ? &err : NULL);
+}

@@ -1,0 +1,128 @@
+/* What the file wants, and the steps of the plan. */
+#include "cluster/services/services.h"
+
+#include "base/file.h"
+#include "kube/documents.h"
+
+#define MARKER "services" /* in the state directory: this cluster has had services */
+
+int manifest_load(
+        const struct cluster *c, size_t at, struct str *text, json_t **objects, struct error *err)
+{
+        const struct tree *list = tree_get(c->services.src, "manifests");
+        const struct tree *where = list && list->kind == TREE_LIST ? list->first : list;
+        const char *path = cluster_path(c->arena, where, c->services.manifests.v[at]);
+        return documents_load(path, text, objects, err) < 0 ? error_wrap(err, "services.manifests")
+                                                            : 0;
+}
+
+int services_check(const struct cluster *c, struct error *err)
+{
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < c->services.manifests.n; i++) {
+                struct str text CLEANUP(str_wipe_release) = { 0 };
+                json_t *objects = NULL;
+                r = manifest_load(c, i, &text, &objects, err);
+                if (r == 0)
+                        json_decref(objects);
+        }
+        return r;
+}
+
+/* ---- the plan's steps ---- */
+
+/* So that what is taken out of the file is looked for also when nothing is left in it. */
+static void services_mark(const struct site *s)
+{
+        struct error ignored CLEANUP(error_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(s->identity.dir, MARKER);
+        if (s->identity.prefix)
+                file_write(path, "", 0, 0600, 0, NULL, &ignored);
+}
+
+struct step *services_observe_step(struct site *s)
+{
+        const struct services *w = &s->cluster->services;
+        char *path CLEANUP(free_p) = path_join(s->identity.dir, MARKER);
+        bool any = w->namespaces.n || w->manifests.n || w->charts.n;
+        if (s->only_stage || (!any && access(path, F_OK) < 0))
+                return NULL;
+        return run_step(&s->run, "services", NULL, step_services_observe, s);
+}
+
+/* "web"; "shop/web" where another chart has that name too. */
+static const char *subject_of(const struct site *s, const struct service *one)
+{
+        const struct services_found *f = s->found.services;
+        for (size_t i = 0; i < f->n; i++)
+                if (&f->v[i] != one && f->v[i].kind == SERVICE_CHART &&
+                        streq(f->v[i].name, one->name))
+                        return arena_printf(s->arena, "%s/%s", one->ns, one->name);
+        return one->name;
+}
+
+static struct plan_step *chart_step(struct site *s, struct plan *p, struct service *one)
+{
+        struct task *t = arena_new(s->arena, struct task);
+        *t = (struct task){ .site = s, .service = one };
+        return plan_add_for(p, one->action == SERVICE_REMOVE ? PLAN_UNINSTALL : PLAN_CHART,
+                subject_of(s, one), t);
+}
+
+static bool service_done(const struct service *s)
+{
+        return s->action == SERVICE_KEEP || s->action == SERVICE_STAYS;
+}
+
+static struct plan_step *kind_step(
+        struct site *s, struct plan *p, enum service_kind kind, enum plan_kind step)
+{
+        for (size_t i = 0; i < s->found.services->n; i++)
+                if (s->found.services->v[i].kind == kind && !service_done(&s->found.services->v[i]))
+                        return plan_add(p, step, NULL);
+        return NULL;
+}
+
+/* A chart waits for those that it names and that have something to do. */
+static void chart_order(struct site *s, struct plan_step **steps)
+{
+        const struct services_found *f = s->found.services;
+        for (size_t i = 0; i < f->n; i++)
+                for (size_t k = 0; steps[i] && f->v[i].chart && k < f->v[i].chart->after.n; k++)
+                        for (size_t o = 0; o < f->n; o++)
+                                if (steps[o] && f->v[o].chart &&
+                                        streq(f->v[o].name, f->v[i].chart->after.v[k]))
+                                        plan_after(steps[i], steps[o]);
+}
+
+/* What goes makes room first: a chart under another name may have the same objects. */
+void services_steps(struct site *s, struct plan *p, struct plan_step *after)
+{
+        const struct services_found *f = s->found.services;
+        if (!f || !services_any(f))
+                return;
+        services_mark(s);
+        struct plan_step **steps = arena_array(s->arena, struct plan_step *, f->n + 1);
+        struct plan_step *namespaces = kind_step(s, p, SERVICE_NAMESPACE, PLAN_NAMESPACES),
+                         *manifests = kind_step(s, p, SERVICE_MANIFEST, PLAN_MANIFESTS);
+        for (size_t i = 0; i < f->n; i++)
+                if (f->v[i].kind == SERVICE_CHART && !service_done(&f->v[i]))
+                        steps[i] = chart_step(s, p, &f->v[i]);
+        for (size_t i = 0; i < f->n; i++) {
+                if (!steps[i])
+                        continue;
+                plan_after(steps[i], after);
+                plan_after(steps[i], f->v[i].chart ? namespaces : NULL);
+                plan_after(steps[i], f->v[i].chart ? manifests : NULL);
+                for (size_t o = 0; f->v[i].chart && o < f->n; o++)
+                        if (f->v[o].action == SERVICE_REMOVE && steps[o])
+                                plan_after(steps[i], steps[o]);
+        }
+        chart_order(s, steps);
+        if (namespaces)
+                plan_after(namespaces, after);
+        if (manifests) {
+                plan_after(manifests, after);
+                plan_after(manifests, namespaces);
+        }
+}

@@ -1,0 +1,321 @@
+/* The link of a member: opened, a spec sent over it, closed. Who waits for what: op.h. */
+#include <event2/event.h>
+
+#include "cluster/site/op.h"
+
+/* ---- connecting ---- */
+
+#define TRIES  60 /* of a machine that boots, */
+#define TRY_MS 1000
+
+struct connecting {
+        struct op op;
+        struct member *member;
+};
+
+static void link_start(struct op *o);
+static void applying_begin(struct member *m);
+
+static bool member_not_reached(const struct error *err)
+{
+        static const int codes[] = { ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET,
+                ENETUNREACH };
+        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+                if (err && err->code == codes[i])
+                        return true;
+        return false;
+}
+
+static bool worth_another(const struct member *m, const struct step *s, const struct error *err)
+{
+        int64_t wait = m->site->cluster->readiness.wait * 1000;
+        return member_not_reached(err) && (m->run.made || m->machine->booting) &&
+               m->run.tries < TRIES && !(m->plan.spare && run_now(s->run) - s->began >= wait);
+}
+
+static void on_member_link_hello(
+        struct link *l, json_t *facts, const char *digest, json_t *drift, void *arg)
+{
+        struct member *m = arg;
+        struct connecting *c = TAKE(m->run.connecting);
+        if (!c) { /* opened again: the link has seen that it is the same node, as it was */
+                applying_begin(m);
+                return;
+        }
+        json_decref(m->seen.said);
+        json_decref(m->seen.drift);
+        m->seen.said = json_incref(facts);
+        m->seen.drift = json_incref(drift);
+        snprintf(m->seen.digest, sizeof(m->seen.digest), "%s", digest);
+        snprintf(m->seen.applied, sizeof(m->seen.applied), "%s", digest);
+        if (link_host_key(l))
+                m->seen.host_key = arena_strdup(m->site->arena, link_host_key(l));
+        m->seen.answers = true;
+        op_done(&c->op, NULL);
+}
+
+static void on_new_key(struct link *l, const char *line, void *arg)
+{
+        struct member *m = arg;
+        if (m->run.connecting)
+                step_changed(m->run.connecting->op.step, "%s", line);
+}
+
+/* The link begins its sentences with the node's name, and so does the plan. */
+static const char *after_name(const struct member *m, const char *message)
+{
+        char *prefix CLEANUP(free_p) = xasprintf("node %s: ", m->node->name);
+        return has_prefix(message, prefix) ? message + strlen(prefix) : message;
+}
+
+/* A link that never was, or was closed before the agent had said hello. */
+static void on_not_connected(struct op *o, struct error *err)
+{
+        struct connecting *c = (struct connecting *)o;
+        struct member *m = c->member;
+        struct error gone CLEANUP(error_release) = { 0 };
+        if (!m->seen.said && worth_another(m, o->step, err)) {
+                m->run.tries++;
+                op_later(o, TRY_MS, link_start);
+                return;
+        }
+        m->run.connecting = NULL;
+        if (m->plan.fate == FATE_REMOVE &&
+                !m->seen.said) { /* a node that is to go may be dead already */
+                if (err &&
+                        (err->code == EREMCHG || err->code == EKEYREJECTED || err->code == ENOKEY))
+                        m->seen.refused = arena_strdup(m->site->arena, after_name(m, err->message));
+                op_unchanged(o);
+                return;
+        }
+        if (m->plan.optional && o->step == m->run.connect) {
+                step_doing(o->step, -1, "%s",
+                        err && err->message ? err->message : "it cannot be reached");
+                op_done(o, NULL);
+                return;
+        }
+        if (m->plan.spare && o->step == m->run.connect && member_not_reached(err)) {
+                m->run.missing = arena_strdup(m->site->arena, after_name(m, err->message));
+                step_changed(o->step, "warning: it is left out of this run: %s", m->run.missing);
+                op_done(o, NULL);
+                return;
+        }
+        if (!err)
+                error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
+        op_done(o, err ? err : &gone);
+        api_look(m->site);
+}
+
+void step_connect(struct step *s)
+{
+        struct member *m = s->arg;
+        struct connecting *c = arena_new(m->site->arena, struct connecting);
+        *c = (struct connecting){ .member = m };
+        op_begin(&c->op, m->site, s);
+        m->run.tries = 0;
+        m->run.connecting = c;
+        link_start(&c->op);
+}
+
+/* ---- applying ---- */
+
+struct applying {
+        struct op op;
+        struct member *member;
+        struct apply_request request;
+        bool begun; /* the link has it */
+};
+
+static const char *member_link_state_word(enum wire_state state)
+{
+        static const char *const words[] = { "same", "created", "changed", "restarted", "started",
+                "removed", "failed" };
+        return (size_t)state < ARRAY_SIZE(words) ? words[state] : "changed";
+}
+
+static void change_add(struct member *m, enum spec_kind kind, enum wire_state state,
+        const char *name, const char *detail)
+{
+        struct arena *a = m->site->arena;
+        if (!(m->plan.change_count &
+                    (m->plan.change_count -
+                            1))) { /* room for twice as many at every power of two */
+                struct change *more = arena_array(
+                        a, struct change, m->plan.change_count ? m->plan.change_count * 2 : 1);
+                if (m->plan.change_count)
+                        memcpy(more, m->plan.changes, m->plan.change_count * sizeof(*more));
+                m->plan.changes = more;
+        }
+        m->plan.changes[m->plan.change_count++] = (struct change){ .kind = kind,
+                .state = state,
+                .name = arena_strdup(a, name),
+                .detail = detail && *detail ? arena_strdup(a, detail) : NULL };
+}
+
+static void on_entry(struct link *l, const struct spec_entry *e, enum wire_state state,
+        const char *detail, void *arg)
+{
+        struct member *m = arg;
+        struct applying *a = m->run.applying;
+        const char *name = e->path ? e->path : e->name;
+        if (!a)
+                return;
+        if (a->request.mode == APPLY_COMPARE) {
+                change_add(m, e->kind, state, name, detail);
+                return;
+        }
+        if (state == STATE_FAILED && !m->run.failure && detail && *detail)
+                m->run.failure = arena_strdup(m->site->arena, detail);
+        step_changed(a->op.step, "%s %s%s%s", member_link_state_word(state), name,
+                detail && *detail ? ": " : "", detail ? detail : "");
+        step_doing(a->op.step, -1, "%s %s", member_link_state_word(state), name);
+}
+
+static void on_member_link_progress(struct link *l, int64_t sent, int64_t total, void *arg)
+{
+        const struct member *m = arg;
+        if (m->run.applying)
+                step_doing(m->run.applying->op.step, total ? (int)(sent * 1000 / total) : -1,
+                        "sending %" PRId64 " of %" PRId64 " MB", sent >> 20, total >> 20);
+}
+
+/* Its step is still open: fn, or member_applied, ends it. */
+static void applying_end(struct applying *a, unsigned failed, struct error *cut)
+{
+        struct member *m = a->member;
+        m->run.applying = NULL;
+        op_drop(&a->op);
+        if (a->request.make)
+                member_drop_spec(m);
+        if (a->request.fn)
+                a->request.fn(m, failed, cut, a->request.arg);
+        else
+                member_applied(m, a->op.step, a->request.mode == APPLY_COMPARE ? 0 : failed,
+                        cut); /* what would fail says so when it is done */
+}
+
+static void on_member_link_applied(struct link *l, unsigned changed, unsigned failed, void *arg)
+{
+        struct member *m = arg;
+        if (m->run.applying && !op_over(&m->run.applying->op))
+                applying_end(m->run.applying, failed, NULL);
+        else
+                m->run.applying = NULL;
+}
+
+static void on_apply_cut(struct op *o, struct error *err)
+{
+        struct error gone CLEANUP(error_release) = { 0 };
+        if (!err)
+                error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
+        applying_end((struct applying *)o, 0, err ? err : &gone);
+}
+
+void member_applied(struct member *m, struct step *s, unsigned failed, struct error *cut)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (failed) {
+                error_set(&err, EIO, EXIT_STEP, "%u %s could not be applied%s%s", failed,
+                        failed == 1 ? "entry" : "entries",
+                        !m->run.failure ? ""
+                        : failed == 1   ? ": "
+                                        : "; the first: ",
+                        m->run.failure ? m->run.failure : "");
+                error_hint(&err, "the lines above say which and why; mend it and run again");
+        }
+        step_done(s, cut ? cut : failed ? &err : NULL);
+        api_look(m->site);
+}
+
+/* Its step ended (its deadline passed) before the link had it. */
+static void applying_forget(struct member *m)
+{
+        if (m->run.applying && !m->run.applying->begun && op_over(&m->run.applying->op))
+                m->run.applying = NULL;
+}
+
+void member_apply(struct member *m, struct step *s, const struct apply_request *request)
+{
+        if (member_cut(m, s))
+                return;
+        applying_forget(m);
+        if (m->run.applying) { /* the agent works at one spec at a time; a mistake of ours */
+                step_fail(s, EBUSY, EXIT_INTERNAL, NULL,
+                        "another step still applies something there");
+                return;
+        }
+        struct applying *a = arena_new(m->site->arena, struct applying);
+        *a = (struct applying){ .member = m, .request = *request };
+        m->run.failure = NULL;
+        op_begin(&a->op, m->site, s);
+        op_wait(&a->op, m, on_apply_cut);
+        m->run.applying = a;
+        bool open = m->run.link != NULL;
+        if (request->make && !open)
+                member_drop_spec(m);
+        if (!member_link(m))
+                on_apply_cut(&a->op, NULL);
+        else if (open)
+                applying_begin(m);
+}
+
+/* Its link is open, maybe only now. */
+static void applying_begin(struct member *m)
+{
+        struct applying *a = m->run.applying;
+        struct error err CLEANUP(error_release) = { 0 };
+        applying_forget(m);
+        if (!m->run.applying || a->begun)
+                return;
+        if (a->request.make && a->request.make(m, &err) < 0) {
+                applying_end(a, 0, &err);
+                return;
+        }
+        a->begun = true;
+        m->run.touched |= a->request.mode != APPLY_COMPARE;
+        link_apply(m->run.link, &m->plan.spec, a->request.items, a->request.count, a->request.mode);
+}
+
+/* ---- opening and closing ---- */
+
+/* Who connects is told with the others, and is the only one while the agent has not said hello. */
+static void on_member_link_closed(struct link *l, struct error *err, void *arg)
+{
+        struct member *m = arg;
+        if (m->run.applying && op_over(&m->run.applying->op))
+                m->run.applying = NULL;
+        member_closed(m, err);
+}
+
+static void on_link_idle(struct link *l, void *arg) { member_idle(arg); }
+
+/* One that is opened again must be the machine that answered the first time, and nobody else may
+ * have changed it meanwhile. */
+int member_open(struct member *m, struct error *err)
+{
+        struct link_events events = { on_member_link_hello, on_entry, on_member_link_progress,
+                on_member_link_applied, on_new_key, on_member_link_closed, m, on_link_idle };
+        struct link_target target = m->machine->target;
+        target.cluster = m->site->identity.prefix;
+        target.urgent = m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD);
+        if (m->run.parked) {
+                if (!target.root && member_machine_id(m))
+                        target.machine_id = member_machine_id(m);
+                target.digest = m->run.touched ? NULL : m->seen.digest;
+        }
+        m->run.parked = false;
+        m->run.pooled = true;
+        return link_open(m->site->base, &target, &events, &m->run.link, err);
+}
+
+static void link_start(struct op *o)
+{
+        struct member *m = ((struct connecting *)o)->member;
+        struct error err CLEANUP(error_release) = { 0 };
+        m->run.parked = false;
+        if (member_open(m, &err) < 0) {
+                m->run.connecting = NULL;
+                op_done(o, &err);
+        } else
+                op_wait(o, m, on_not_connected);
+}

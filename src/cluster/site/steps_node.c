@@ -1,0 +1,175 @@
+/* Steps on one machine: make it, take it away. What goes over its link is in member_link.c. */
+#include "cluster/site/site.h"
+
+/* ---- artifacts and what the provider needs once ---- */
+
+static void on_fetch_progress(const struct item *item, const char *what, int permille, void *arg)
+{
+        step_doing(arg, permille, "%s%s%s: %s", item->name, item->version ? " " : "",
+                item->version ? item->version : "", what);
+}
+
+static void on_fetch_pinned(const struct item *item, const char *how, void *arg)
+{
+        step_changed(arg, "%s%s%s: %s", item->name, item->version ? " " : "",
+                item->version ? item->version : "", how);
+}
+
+static void on_fetch_notice(const char *text, void *arg) { step_changed(arg, "%s", text); }
+
+const char *member_arch(const struct member *m)
+{
+        const char *arch = json_string_value(json_object_get(m->seen.said, "arch"));
+        return arch && streq(arch, "arm64")   ? "arm64"
+               : arch && streq(arch, "amd64") ? "amd64"
+                                              : arch_own();
+}
+
+struct item *member_items(const struct member *m)
+{
+        const struct site *s = m->site;
+        for (size_t i = 0; i < s->arch_count; i++)
+                if (streq(s->archs[i], member_arch(m)))
+                        return s->items + i * s->item_count;
+        return NULL;
+}
+
+/* The items are the same for each; what they resolve to is not. */
+static void items_by_arch(struct site *s)
+{
+        s->arch_at = s->arch_count = 0;
+        for (size_t i = 0; i < s->count; i++) {
+                const char *arch = member_arch(&s->members[i]);
+                if (!s->arch_count || (s->arch_count == 1 && !streq(s->archs[0], arch)))
+                        s->archs[s->arch_count++] = arch;
+        }
+        struct item *all = xcalloc(s->item_count * s->arch_count, sizeof(*all));
+        for (size_t i = 0; i < s->arch_count; i++)
+                memcpy(all + i * s->item_count, s->items, s->item_count * sizeof(*all));
+        free(s->items);
+        s->items = all;
+}
+
+static void fetch_next(struct step *s);
+
+static void on_steps_node_fetched(struct error *err, void *arg)
+{
+        struct step *s = arg;
+        struct site *site = s->arg;
+        if (err || ++site->arch_at == site->arch_count)
+                step_done(s, err);
+        else
+                fetch_next(s);
+}
+
+/* One architecture after the other: both write the same lock. */
+static void fetch_next(struct step *s)
+{
+        struct site *site = s->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        struct fetch_request request = { .cluster = site->cluster,
+                .arch = site->archs[site->arch_at],
+                .lock = site->lock_path,
+                .items = site->items + site->arch_at * site->item_count,
+                .count = site->item_count,
+                .on_progress = on_fetch_progress,
+                .on_pinned = on_fetch_pinned,
+                .on_notice = on_fetch_notice,
+                .on_done = on_steps_node_fetched,
+                .arg = s };
+        request.agent = agent_for(request.arch, &request.agent_len);
+        fetch_free(site->fetch);
+        site->fetch = NULL;
+        if (fetch_start(site->base, &request, &site->fetch, &err) < 0)
+                step_done(s, &err);
+}
+
+void step_artifacts(struct step *s)
+{
+        struct site *site = s->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        site->items = fetch_items(site->cluster, site->arena, &site->item_count, &err);
+        if (!site->items) {
+                step_done(s, &err);
+                return;
+        }
+        items_by_arch(site);
+        fetch_next(s);
+}
+
+static void on_prepare_says(const char *what, int permille, void *arg)
+{
+        step_doing(arg, permille, "%s", what);
+}
+static void on_prepared(struct error *err, void *arg) { step_done(arg, err); }
+
+void step_prepare(struct step *s)
+{
+        struct site *site = s->arg;
+        bool any = false;
+        for (size_t i = 0; i < site->count; i++)
+                any |= site->members[i].run.create != NULL;
+        if (!any) {
+                step_unchanged(s);
+                return;
+        }
+        site->ops->prepare(&site->provider, on_prepare_says, on_prepared, s);
+}
+
+/* ---- machines ---- */
+
+static void on_made(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "made the machine");
+        step_done(s, err);
+}
+
+static void on_started(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "the machine was off: started it");
+        step_done(s, err);
+}
+
+static void on_destroyed(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err)
+                step_changed(s, "removed the machine");
+        step_done(s, err);
+}
+
+static void on_swept(struct machine *machine, struct error *err, void *arg)
+{
+        if (err)
+                step_done(arg, err);
+        else
+                step_unchanged(arg);
+}
+
+void step_create(struct step *s)
+{
+        struct member *m = s->arg;
+        if (m->machine->state == MACHINE_RUNNING) {
+                step_unchanged(s);
+                return;
+        }
+        m->run.made = true;
+        m->site->ops->create(&m->site->provider, m->machine,
+                m->machine->state == MACHINE_STOPPED ? on_started : on_made, s);
+}
+
+void step_destroy(struct step *s)
+{
+        struct member *m = s->arg;
+        bool absent = m->machine->state == MACHINE_ABSENT;
+        if (absent && m->plan.fate != FATE_REMOVE)
+                step_unchanged(s);
+        else /* also one that is no machine any more: what a killed run left of it would be found
+                again each time */
+                m->site->ops->destroy(
+                        &m->site->provider, m->machine, absent ? on_swept : on_destroyed, s);
+}

@@ -1,0 +1,59 @@
+/* The API of a cluster behind a jump host: when no API server can be reached directly, each is
+ * reached through a tunnel to its own machine, so that one that dies is no more than the next one
+ * asked. */
+#include "cluster/site/site.h"
+#include "deliver/link/tunnel.h"
+
+#define DIRECT_MS 700 /* an answer that takes longer than that is not worth having directly */
+#define PREFIX    "slipway-api-"
+
+void site_tunnels_free(struct site *s)
+{
+        for (size_t i = 0; i < s->tunnel_count; i++)
+                tunnel_free(s->tunnels[i]);
+        s->tunnel_count = 0;
+        scratch_remove(&s->tunnel_dir);
+}
+
+/* ---- open ---- */
+
+static const char *tunnels_why(size_t server, void *arg)
+{
+        const struct site *s = arg;
+        return server < s->tunnel_count ? tunnel_trouble(s->tunnels[server]) : NULL;
+}
+
+static void open_one(struct site *s, const struct node *n, size_t i)
+{
+        char host[IP_TEXT + 2];
+        struct member *m = site_member(s, n->name);
+        const char *to =
+                arena_printf(s->arena, "%s:%ld", ip_host(&n->ip[0], host), s->cluster->api.port);
+        s->sockets[i] = arena_printf(s->arena, "%s/%zu", s->tunnel_dir, i);
+        s->tunnels[i] = tunnel_open(s->base, &m->machine->target, to, s->sockets[i]);
+}
+
+int site_tunnels(struct site *s, struct kube_target *target, struct error *err)
+{
+        const struct node **nodes = arena_array(s->arena, const struct node *, s->count + 1);
+        size_t n = 0, i = 0;
+        for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));)
+                nodes[n++] = c;
+        if (!s->tunnel_count) {
+                if (s->cluster->provider.kind != PROVIDER_SSH ||
+                        !tunnel_wanted(&site_member(s, nodes[0]->name)->machine->target) ||
+                        kube_direct(target, DIRECT_MS))
+                        return 0;
+                /* not in the state directory: its path may be longer than a socket's may be */
+                if (scratch_make(PREFIX, &s->tunnel_dir, err) < 0)
+                        return -err->code;
+                s->sockets = arena_array(s->arena, const char *, n);
+                s->tunnels = arena_array(s->arena, struct tunnel *, n);
+                for (s->tunnel_count = 0; s->tunnel_count < n; s->tunnel_count++)
+                        open_one(s, nodes[s->tunnel_count], s->tunnel_count);
+        }
+        target->sockets = s->sockets;
+        target->why = tunnels_why;
+        target->arg = s;
+        return 0;
+}

@@ -1,0 +1,122 @@
+/* Releases of services.charts: asked of helm's Secrets (only their labels) and of the workloads
+ * that helm has labelled as a release's own. */
+#include "addon/service.h"
+#include "cluster/status/status.h"
+#include "kube/wait.h"
+
+#define SECRETS_MAX 20000
+#define HELMS       "?labelSelector=app.kubernetes.io%2Fmanaged-by%3DHelm"
+
+static const struct {
+        const char *path, *kind;
+        bool (*ready)(const json_t *object);
+} status_workloads[] = {
+        { "/apis/apps/v1/deployments" HELMS, "Deployment", deployment_available },
+        { "/apis/apps/v1/daemonsets" HELMS, "DaemonSet", daemonset_ready },
+        { "/apis/apps/v1/statefulsets" HELMS, "StatefulSet", statefulset_ready },
+};
+
+static void on_status_secrets(json_t *items, const char *error, void *arg)
+{
+        struct status *st = arg;
+        json_decref(st->secrets);
+        st->secrets = json_incref(items);
+        status_answered(st, &st->api_waiting);
+}
+
+static void keep_workloads(struct status *st, const struct kube_reply *reply, size_t which)
+{
+        json_decref(st->workloads[which]);
+        st->workloads[which] =
+                reply->status == 200 ? json_incref(json_object_get(reply->body, "items")) : NULL;
+        status_answered(st, &st->api_waiting);
+}
+
+static void on_deployments(const struct kube_reply *reply, void *arg)
+{
+        keep_workloads(arg, reply, 0);
+}
+static void on_daemonsets(const struct kube_reply *reply, void *arg)
+{
+        keep_workloads(arg, reply, 1);
+}
+static void on_statefulsets(const struct kube_reply *reply, void *arg)
+{
+        keep_workloads(arg, reply, 2);
+}
+
+void status_ask_services(struct status *st, unsigned timeout_ms)
+{
+        static const kube_fn fns[] = { on_deployments, on_daemonsets, on_statefulsets };
+        if (!st->site->cluster->services.charts.n)
+                return;
+        st->api_waiting += 1 + ARRAY_SIZE(fns);
+        kube_list_metadata(st->site->kube, "/api/v1/secrets", "owner%3Dhelm", SECRETS_MAX,
+                on_status_secrets, st);
+        for (size_t i = 0; i < ARRAY_SIZE(fns); i++)
+                kube_request(st->site->kube, "GET", status_workloads[i].path, NULL, NULL,
+                        timeout_ms, fns[i], st);
+}
+
+/* The annotations say whose it is: the label of the name is the chart's own business. */
+static bool of_release(const json_t *object, const struct service *s)
+{
+        const json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
+        const char *name = json_string_value(json_object_get(notes, "meta.helm.sh/release-name")),
+                   *ns = json_string_value(
+                           json_object_get(notes, "meta.helm.sh/release-namespace"));
+        return name && ns && streq(name, s->name) && streq(ns, s->ns);
+}
+
+/* The first workload of it that is not ready; malloc'd, NULL: all are. */
+static char *not_ready(const struct status *st, const struct service *s)
+{
+        size_t i;
+        const json_t *o;
+        for (size_t k = 0; k < ARRAY_SIZE(status_workloads); k++)
+                json_array_foreach(st->workloads[k], i, o)
+                {
+                        if (of_release(o, s) && !status_workloads[k].ready(o))
+                                return xasprintf("%s %s/%s", status_workloads[k].kind,
+                                        object_namespace(o), object_name(o));
+                }
+        return NULL;
+}
+
+static json_t *release_json(const struct status *st, const struct service *s, json_t *problems)
+{
+        char *waits CLEANUP(free_p) = s->revision ? not_ready(st, s) : NULL;
+        bool there = s->revision && !streq(s->state, "uninstalled");
+        json_t *o = json_object();
+        status_text(o, "name", s->name);
+        status_text(o, "namespace", s->ns);
+        status_text(o, "chart", s->version);
+        json_object_set_new(o, "revision", json_integer(s->revision));
+        status_text(o, "state", there ? s->state : "absent");
+        json_object_set_new(o, "ready", json_boolean(there && !waits));
+        json_object_set_new(o, "drift", json_boolean(there && (s->drifted || !s->had)));
+        if (!there)
+                status_problem(problems, "release %s/%s is not installed: slipway up installs it",
+                        s->ns, s->name);
+        else if (!streq(s->state, "deployed"))
+                status_problem(problems, "release %s/%s is %s: slipway up goes on with it", s->ns,
+                        s->name, s->state);
+        else if (waits)
+                status_problem(problems, "release %s/%s: %s is not ready", s->ns, s->name, waits);
+        return o;
+}
+
+json_t *status_releases_json(const struct status *st, json_t *problems)
+{
+        const struct charts *charts = &st->site->cluster->services.charts;
+        struct arena a CLEANUP(arena_release) = { 0 };
+        json_t *list = json_array();
+        for (size_t i = 0; st->secrets && i < charts->n; i++) {
+                struct service s = { .kind = SERVICE_CHART,
+                        .name = charts->v[i].name,
+                        .ns = charts->v[i].namespace };
+                service_revisions(&s, &a, st->secrets);
+                json_array_append_new(list, release_json(st, &s, problems));
+        }
+        return list;
+}

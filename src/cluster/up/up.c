@@ -1,0 +1,372 @@
+/* up: what is, what is wanted, the plan between them, and the plan done.
+ *
+ * A cluster that is yet to be has no join order: every node is applied as soon as it answers and
+ * the artifacts are here; only what truly waits for the API waits for it. One that lives is changed
+ * with care: etcd members come one after another, control-plane nodes change one after another,
+ * workers that must be drained a few at a time, all others at once. */
+#include "cluster/apply/fabric.h"
+#include "cluster/apply/readiness.h"
+#include "cluster/apply/roll.h"
+#include "cluster/leave/leave.h"
+#include "cluster/plan/bindings.h"
+#include "cluster/plan/chores.h"
+#include "cluster/plan/endpoint.h"
+#include "cluster/plan/issuer.h"
+#include "cluster/plan/own_images.h"
+#include "cluster/plan/outsiders.h"
+#include "cluster/services/services.h"
+#include "cluster/up/up.h"
+#include "cluster/upgrade/upgrade.h"
+#include "kube/drain.h"
+
+/* ---- before the plan: nothing changes ---- */
+
+static void up_steps(struct site *s)
+{
+        struct run *r = &s->run;
+        s->identity.holding = true; /* until the plan is approved */
+        readiness_begin(s);
+        struct step *preflight = run_step(r, "preflight", NULL, step_preflight, s),
+                    *observe = run_step(r, "observe", NULL, step_observe, s);
+        s->artifacts = run_step(r, "artifacts", NULL, step_artifacts, s);
+        s->plan = run_step(r, "plan", NULL, step_plan, s);
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (m->machine->state != MACHINE_RUNNING)
+                        continue;
+                m->run.connect = run_step(r, "connect", m->node->name, step_connect, m);
+                step_after(preflight, m->run.connect);
+                m->run.compare = run_step(r, "compare", m->node->name, step_compare, m);
+                step_after(m->run.compare, preflight);
+                step_after(m->run.compare,
+                        s->artifacts); /* their digests are part of what is compared */
+                step_after(s->plan, m->run.compare);
+        }
+        if (s->cluster->network.fabric.kind ==
+                FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
+                step_after(s->plan, run_step(r, "fabric manifests", NULL, step_manifests, s));
+        struct step *deprecated = run_step(r, "versions", NULL, step_deprecated, s);
+        step_after(observe, preflight);
+        removed_steps(s, observe);
+        step_after(deprecated, observe);
+        step_after(s->plan, deprecated);
+        struct step *people = run_step(r, "people", NULL, step_outsiders, s);
+        step_after(people, observe);
+        step_after(s->plan, people);
+        struct step *rights = run_step(r, "rights", NULL, step_bindings_look, s);
+        step_after(rights, people);
+        struct step *chores = run_step(r, "API state", NULL, step_chores_look, s);
+        step_after(chores, rights);
+        step_after(s->plan, chores);
+        if (s->cluster->auth.oidc.issuer)
+                step_after(s->plan, run_step(r, "OIDC provider", NULL, step_issuer, s));
+        struct step *services = services_observe_step(s);
+        if (services) {
+                step_after(services, chores);
+                step_after(s->plan, services);
+        }
+        step_after(s->artifacts,
+                deprecated); /* nothing is fetched or built for a version that is refused */
+}
+
+/* ---- the plan: its steps, as values ---- */
+
+/* What of a live cluster is changed one after another: each waits until the one before is healthy.
+ */
+struct queue {
+        struct plan *plan;
+        struct plan_step *last,
+                *staged; /* staged: an upgrade's programs are on all nodes; NULL: it is none */
+};
+
+static bool up_is_control(const struct member *m)
+{
+        return m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD);
+}
+
+/* The machine, the way to it, and a look at it: for those that were not there before the plan. */
+static struct plan_step *reach_steps(
+        struct plan *p, struct member *m, struct plan_step *prepare, struct plan_step *check)
+{
+        if (m->run.connect)
+                return NULL;
+        struct plan_step *machine = plan_add(p, PLAN_MACHINE, m),
+                         *connect = plan_add(p, PLAN_CONNECT, m);
+        plan_after(machine, prepare);
+        plan_after(connect, machine);
+        plan_after(check, connect);
+        return check;
+}
+
+/* It comes to an etcd that lives, or back to it. */
+static bool comes_to_etcd(const struct member *m)
+{
+        return m->plan.joins || m->plan.promotes ||
+               (m->site->found.live && m->plan.fate == FATE_START &&
+                       m->node->pool->roles & ROLE_ETCD);
+}
+
+/* etcd's part around the apply of a node that joins. */
+static void join_steps(struct member *m, struct queue *q)
+{
+        struct plan_step *join = m->plan.joins || m->plan.fate == FATE_START
+                                         ? plan_add(q->plan, PLAN_ETCD_JOIN, m)
+                                         : NULL;
+        struct plan_step *promote = plan_add(q->plan, PLAN_ETCD_PROMOTE, m);
+        if (join) {
+                plan_after(join, q->last);
+                for (size_t i = 0; i < m->plan.apply->wait_count; i++)
+                        plan_after(join, m->plan.apply->waits[i]);
+                plan_after(m->plan.apply, join);
+        } else {
+                plan_after(m->plan.apply, q->last);
+        }
+        plan_after(promote, m->plan.apply);
+        m->plan.healthy = plan_add(q->plan, PLAN_HEALTHY, m);
+        plan_after(m->plan.healthy, promote);
+        q->last = m->plan.healthy;
+}
+
+/* Who may hold the virtual address, and is about to stop its API server, gives it away first. */
+static struct plan_step *address_steps(struct member *m, struct queue *q, struct plan_step *after)
+{
+        const struct cluster *c = m->site->cluster;
+        if (!c->api.vip || !(m->plan.restarts & PART_API) ||
+                cluster_count(c, ROLE_CONTROL_PLANE) < 2)
+                return after;
+        struct plan_step *leave = plan_add(q->plan, PLAN_ADDRESS, m);
+        plan_after(leave, after);
+        plan_after(leave, q->staged);
+        return leave;
+}
+
+/* Drained if need be, applied, looked at, and given back. Returns the last of them. */
+static struct plan_step *change_steps(struct member *m, struct queue *q, struct plan_step *after)
+{
+        struct plan_step *cordon = m->plan.drains ? plan_add(q->plan, PLAN_DRAIN, m) : NULL;
+        m->plan.healthy = plan_add(q->plan, PLAN_HEALTHY, m);
+        if (cordon) {
+                plan_after(cordon, after);
+                plan_after(cordon, q->staged);
+        }
+        plan_after(m->plan.apply, address_steps(m, q, cordon ? cordon : after));
+        struct plan_step *registered =
+                m->plan.registers ? plan_add(q->plan, PLAN_REGISTER, m) : m->plan.apply;
+        if (m->plan.registers)
+                plan_after(registered, m->plan.apply);
+        plan_after(m->plan.healthy, registered);
+        if (!cordon)
+                return m->plan.healthy;
+        struct plan_step *back = plan_add(q->plan, PLAN_UNCORDON, m);
+        plan_after(back, m->plan.healthy);
+        return back;
+}
+
+/* A run that was killed between drain and uncordon left the node cordoned: who is healthy is given
+ * back. */
+static void give_back(struct member *m, struct queue *q)
+{
+        bool ours = false;
+        if (m->plan.drains || !m->seen.object || !node_cordoned(m->seen.object, &ours) || !ours)
+                return;
+        m->run.cordoned = true;
+        plan_after(plan_add(q->plan, PLAN_UNCORDON, m),
+                m->plan.healthy ? m->plan.healthy : m->plan.apply);
+}
+
+/* What the cluster has as pods of its own comes after the control plane and before the workers. */
+static void images_steps(const struct site *s, struct queue *q)
+{
+        bool any = false;
+        for (size_t i = 0; i < OWN_IMAGE_COUNT; i++)
+                any |= own_image_differs(s, i);
+        if (!any)
+                return;
+        struct plan_step *images = plan_add(q->plan, PLAN_IMAGES, NULL);
+        plan_after(images, q->last);
+        plan_after(images, q->staged);
+        q->last = images;
+}
+
+static bool control_leaves(const struct site *s)
+{
+        for (size_t i = 0; s->found.live && i < s->found.removed_count; i++)
+                if (s->found.removed[i]->seen.answers && up_is_control(s->found.removed[i]))
+                        return true;
+        return false;
+}
+
+static void apply_steps(
+        struct site *s, struct plan_step *prepare, struct plan_step *check, struct queue *q)
+{
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                struct plan_step *reached = reach_steps(q->plan, m, prepare, check);
+                m->plan.apply = plan_add(q->plan, PLAN_APPLY, m);
+                plan_after(m->plan.apply, reached);
+                plan_after(m->plan.apply, q->staged);
+        }
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (comes_to_etcd(m))
+                        join_steps(m, q);
+                else if (s->found.live && up_is_control(m) && m->plan.fate == FATE_CHANGE &&
+                         (m->plan.restarts & PARTS_ONE_BY_ONE || m->plan.commands))
+                        q->last = change_steps(m, q, q->last);
+        }
+        /* who leaves serves the others until those that come instead do */
+        for (size_t i = 0; i < s->count && control_leaves(s); i++)
+                if (s->members[i].plan.fate == FATE_CHANGE && !s->members[i].plan.healthy)
+                        plan_after(s->members[i].plan.apply, q->last);
+        images_steps(s, q);
+        /* workers: those that are drained a few at a time, all after the control plane */
+        size_t at_once = workers_at_once(s), n = 0;
+        struct plan_step **drained = arena_array(s->arena, struct plan_step *, s->count + 1);
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                if (s->found.live && !up_is_control(m) && m->plan.fate == FATE_CHANGE &&
+                        (m->plan.drains || m->plan.restarts & PARTS_ONE_BY_ONE)) {
+                        struct plan_step *after =
+                                m->plan.drains && n >= at_once ? drained[n - at_once] : NULL;
+                        struct plan_step *last = change_steps(m, q, after ? after : q->last);
+                        if (m->plan.drains)
+                                drained[n++] = last;
+                }
+                give_back(m, q);
+        }
+}
+
+static struct plan_step *remove_steps(struct site *s, struct member *m, struct queue *q)
+{
+        struct leave_span span =
+                leave_steps(q->plan, m, s->ops->makes_machines ? LEAVE_MACHINE : 0);
+        plan_after(span.first, q->last);
+        for (size_t i = 0; m->seen.answers && up_is_control(m) && i < s->count; i++)
+                plan_after(span.first, s->members[i].plan.apply);
+        return span.last;
+}
+
+/* The dead leave before others come: etcd counts them. Who lives leaves when nobody is sent to it
+ * any more. */
+static void remove_all(struct site *s, struct queue *q, bool dead, struct plan_step *verify)
+{
+        for (size_t i = 0; i < s->found.removed_count; i++) {
+                struct member *m = s->found.removed[i];
+                if (m->seen.answers == dead)
+                        continue;
+                struct plan_step *end = remove_steps(s, m, q);
+                plan_after(verify, end);
+                if (up_is_control(m))
+                        q->last = end;
+        }
+}
+
+static void plan_build_all(struct site *s, struct plan *p)
+{
+        struct plan_step *prepare = plan_add(p, PLAN_PREPARE, NULL),
+                         *check = plan_add(p, PLAN_CHECK, NULL);
+        struct plan_step *api = plan_add(p, PLAN_API, NULL),
+                         *objects = plan_add(p, PLAN_OBJECTS, NULL);
+        struct plan_step *dns = plan_add(p, PLAN_DNS, NULL),
+                         *verify = plan_add(p, PLAN_VERIFY, NULL);
+        struct queue q = { .plan = p,
+                .staged = s->found.live && upgrade_from(s) ? upgrade_steps(s, p) : NULL };
+        remove_all(s, &q, true, verify);
+        apply_steps(s, prepare, check, &q);
+        remove_all(s, &q, false, verify);
+        for (size_t i = 0; i < s->count; i++) {
+                struct member *m = &s->members[i];
+                plan_after(verify, m->plan.apply);
+                plan_after(verify, m->plan.healthy);
+                if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)))
+                        continue;
+                struct plan_step *ready = plan_add(p, PLAN_READY, m);
+                plan_after(ready, api);
+                plan_after(
+                        ready, m->plan.apply); /* one that could not be applied is not waited for */
+                plan_after(dns, ready);
+        }
+        plan_after(api, check); /* it is asked for while the nodes are still being applied */
+        plan_after(objects, api);
+        plan_after(dns, objects);
+        plan_after(verify, dns);
+        plan_after(verify, q.last);
+        if (s->found.outsiders) {
+                struct plan_step *out = plan_add(p, PLAN_SHUT_OUT, NULL);
+                plan_after(out, objects);
+                plan_after(verify, out);
+        }
+        if (s->found.chores) {
+                struct plan_step *chores = plan_add(p, PLAN_CHORES, NULL);
+                plan_after(chores, objects);
+                plan_after(verify, chores);
+        }
+        if (s->cluster->network.fabric.kind ==
+                FABRIC_CUSTOM) { /* the user's own, when the API has its first objects */
+                struct plan_step *fabric = plan_add(p, PLAN_FABRIC, NULL);
+                plan_after(fabric, objects);
+                plan_after(dns, fabric);
+        }
+        services_steps(s, p, dns);
+}
+
+void plan_build(struct site *s)
+{
+        s->steps = arena_new(s->arena, struct plan);
+        *s->steps = (struct plan){ .arena = s->arena };
+        if (s->only_stage)
+                stage_steps(s, s->steps, NULL);
+        else
+                plan_build_all(s, s->steps);
+}
+
+void step_plan(struct step *step)
+{
+        struct site *s = step->arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        int r = plan_make(s, &err);
+        if (r == 0)
+                r = readiness_check(s, &err);
+        if (r == 0)
+                plan_build(s);
+        if (r == 0 && plan_empty(s))
+                step_unchanged(step);
+        else
+                step_done(step, r < 0 ? &err : NULL);
+}
+
+/* ---- the plan, done ---- */
+
+/* Certificates that were issued to see what would change are the nodes' own from now on. */
+static int keep_leaves(struct site *s, struct error *err)
+{
+        int r = 0;
+        s->identity.holding = false;
+        r = identity_encrypt(&s->identity, err);
+        for (size_t i = 0; r == 0 && i < s->count; i++)
+                r = s->members[i].plan.issued ? identity_keep(&s->identity, s->members[i].node,
+                                                        &s->members[i].plan.leaves, err)
+                                              : 0;
+        return r;
+}
+
+int up_observe(struct site *s, struct error *err)
+{
+        int r = endpoint_check(s->cluster, err);
+        if (r < 0)
+                return r;
+        up_steps(s);
+        return run_until(&s->run, s->plan, err);
+}
+
+int up_apply(struct site *s, struct error *err)
+{
+        int r = keep_leaves(s, err);
+        if (r < 0)
+                return r;
+        plan_begin(s->steps, s);
+        r = run_execute(&s->run, err);
+        if (r == 0 && !s->only_stage)
+                site_record_prune(s);
+        return r;
+}

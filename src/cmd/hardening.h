@@ -1,0 +1,12 @@
+#ifndef SLIPWAY_CMD_HARDENING_H
+#define SLIPWAY_CMD_HARDENING_H
+
+#include "cmd/cmd.h"
+#include "node/cis.h"
+
+/* What the file comes to, control by control; nothing is written and nothing contacted. */
+int hardening_check(const struct options *o, struct cluster *c, struct error *err);
+/* A line with the counts, then the controls that fail, or all. */
+void hardening_print(struct str *out, const json_t *report, const char *label, bool all);
+
+#endif

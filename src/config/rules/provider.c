@@ -1,0 +1,201 @@
+/* What belongs to one provider and was written for another, and what a provider cannot do without.
+ */
+#include "config/rules/rules.h"
+
+#define CLOUDS (1 << PROVIDER_OPENSTACK | 1 << PROVIDER_AWS)
+
+/* Pool fields that only some providers read. */
+static const struct {
+        const char *field;
+        unsigned providers;
+        const char *instead[4]; /* by provider; NULL: leave it out */
+} pool_fields[] = {
+        { "flavor", 1 << PROVIDER_OPENSTACK,
+                { [PROVIDER_AWS] = "use instanceType",
+                        [PROVIDER_LOCAL] = "use machine: {cpus, memory}" } },
+        { "instanceType", 1 << PROVIDER_AWS,
+                { [PROVIDER_OPENSTACK] = "use flavor",
+                        [PROVIDER_LOCAL] = "use machine: {cpus, memory}" } },
+        { "machine", 1 << PROVIDER_LOCAL, { 0 } },
+        { "image", CLOUDS, { 0 } },
+        { "zones", CLOUDS, { 0 } },
+        { "floatingIP", 1 << PROVIDER_OPENSTACK, { 0 } },
+};
+
+static bool pool_field_refused(const char *field)
+{
+        char path[64];
+        snprintf(path, sizeof(path), "pools.%s", field);
+        return schema_refused(path);
+}
+
+static void foreign_fields(const struct cluster *c, const struct pool *pool, struct problems *p)
+{
+        enum provider_kind kind = c->provider.kind;
+        for (size_t i = 0; i < ARRAY_SIZE(pool_fields); i++) {
+                const struct tree *at = tree_get(pool->src, pool_fields[i].field);
+                const char *instead = pool_fields[i].instead[kind];
+                if (at && !pool_field_refused(pool_fields[i].field) &&
+                        !(pool_fields[i].providers & 1u << kind))
+                        problem_add_key(p, at, instead ? instead : "leave it out",
+                                "%s has no effect with provider %s", pool_fields[i].field,
+                                provider_words[kind]);
+        }
+}
+
+static bool provider_is_flatcar(const struct pool *pool)
+{
+        return pool->os && streq(pool->os, "flatcar");
+}
+
+static void pool_user_data(const struct pool *pool, enum user_data format, struct problems *p)
+{
+        if (format == USER_DATA_IGNITION && pool->os && !provider_is_flatcar(pool))
+                problem_add(p, pool->src, "os", "use userData: cloud-init, or os: flatcar",
+                        "%s does not read Ignition, but the provider's userData is ignition",
+                        pool->os);
+        else if (format == USER_DATA_IGNITION && !pool->os)
+                problem_warn(p, pool->src, "os", "set os: flatcar in the pool",
+                        "userData is ignition, but the pool does not name an operating system that reads it");
+        else if (format == USER_DATA_CLOUD_INIT && provider_is_flatcar(pool))
+                problem_add(p, pool->src, "os", "use userData: ignition in the provider",
+                        "Flatcar reads Ignition, but the provider's userData is cloud-init");
+}
+
+/* A pool's zones are some of the provider's, when that lists any. */
+static void pool_zones(const struct pool *pool, const struct strings *zones, struct problems *p)
+{
+        for (size_t i = 0; i < pool->zones.n && zones->n; i++) {
+                bool found = false;
+                for (size_t k = 0; pool->zones.v[i] && k < zones->n; k++)
+                        found |= zones->v[k] && streq(pool->zones.v[i], zones->v[k]);
+                if (!found && pool->zones.v[i])
+                        problem_add(p, rule_item(tree_get(pool->src, "zones"), i), NULL,
+                                "use one of the provider's zones, or add it there",
+                                "the provider has no zone \"%s\"", pool->zones.v[i]);
+        }
+}
+
+static void openstack(const struct cluster *c, struct problems *p)
+{
+        const struct provider_openstack *o = &c->provider.openstack;
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const struct pool *pool = &c->pools.v[i];
+                if (!schema_refused("pools.flavor") && !tree_get(pool->src, "flavor") &&
+                        !tree_get(pool->src, "instanceType"))
+                        problem_add(p, pool->src, "flavor",
+                                "name one of `openstack flavor list`, such as flavor: m1.large",
+                                "provider openstack needs to know how large the machines are");
+                if (pool->floating_ip && !o->external_network)
+                        problem_add(p, pool->src, "floatingIP",
+                                "set provider.openstack.externalNetwork",
+                                "floating IP addresses come from an external network, but none is set");
+                pool_user_data(pool, o->user_data, p);
+                pool_zones(pool, &o->zones, p);
+        }
+        rule_duplicates(p, rule_find(c, "provider.openstack.zones"), &o->zones, "zone");
+        if (o->security_groups.n > 1)
+                for (size_t i = 0; i < o->security_groups.n; i++)
+                        if (o->security_groups.v[i] && streq(o->security_groups.v[i], "managed"))
+                                problem_add(p,
+                                        rule_item(rule_find(c, "provider.openstack.securityGroups"),
+                                                i),
+                                        NULL, "use managed alone, or only names of existing groups",
+                                        "managed cannot be combined with other groups");
+}
+
+static void aws_vpc(const struct cluster *c, struct problems *p)
+{
+        const struct aws_vpc *v = &c->provider.aws.vpc;
+        char text[IP_TEXT + 4];
+        if (v->id && tree_get(v->src, "cidr"))
+                problem_add(p, v->src, "cidr",
+                        "leave cidr out to use that VPC, or leave id out to create a new one",
+                        "an existing VPC already has a range");
+        else if (v->cidr.ip.family == 6)
+                problem_add(p, v->src, "cidr", "use a private range, such as 10.32.0.0/16",
+                        "the range of a VPC is IPv4, got %s", cidr_format(&v->cidr, text));
+        else if (v->cidr.ip.family && (v->cidr.bits < 16 || v->cidr.bits > 28))
+                problem_add(p, v->src, "cidr", "use a /16", "AWS accepts a /16 to /28, got /%u",
+                        v->cidr.bits);
+        if (v->id && !has_prefix(v->id, "vpc-"))
+                problem_add(p, v->src, "id", "see `aws ec2 describe-vpcs`",
+                        "%s is not the id of a VPC: they begin with vpc-", v->id);
+        if (v->subnets.n && !v->id)
+                problem_add(p, v->src, "subnets",
+                        "set vpc.id too, or leave subnets out: slipway creates one per zone",
+                        "subnets belong to an existing VPC, but vpc.id is not set");
+}
+
+static void aws(const struct cluster *c, struct problems *p)
+{
+        const struct provider_aws *a = &c->provider.aws;
+        const struct tree *zones = rule_find(c, "provider.aws.zones");
+        if (!a->zones.n && !schema_refused("provider.aws.zones") &&
+                !rule_spoiled(p, "provider.aws.zones"))
+                rule_error(p, c, "provider.aws.zones",
+                        a->region ? arena_printf(p->arena,
+                                            "list them, such as zones: [%sa, %sb, %sc]", a->region,
+                                            a->region, a->region)
+                                  : NULL,
+                        "machines are assigned to availability zones, but none is listed");
+        for (size_t i = 0; i < a->zones.n; i++)
+                if (a->region && a->zones.v[i] &&
+                        (!has_prefix(a->zones.v[i], a->region) ||
+                                !a->zones.v[i][strlen(a->region)]))
+                        problem_add(p, rule_item(zones, i), NULL,
+                                arena_printf(p->arena, "its zones are called %sa, %sb and so on",
+                                        a->region, a->region),
+                                "the zone \"%s\" is not in the region %s", a->zones.v[i],
+                                a->region);
+        rule_duplicates(p, zones, &a->zones, "zone");
+        aws_vpc(c, p);
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const struct pool *pool = &c->pools.v[i];
+                if (!schema_refused("pools.instanceType") && !tree_get(pool->src, "instanceType") &&
+                        !tree_get(pool->src, "flavor"))
+                        problem_add(p, pool->src, "instanceType",
+                                "name one, such as instanceType: m7i.large",
+                                "provider aws needs to know how large the machines are");
+                pool_user_data(pool, a->user_data, p);
+                pool_zones(pool, &a->zones, p);
+        }
+}
+
+/* The machines are Debian whatever the pool says. */
+static void local(const struct cluster *c, struct problems *p)
+{
+        for (size_t i = 0; i < c->pools.n; i++)
+                if (c->pools.v[i].os && !streq(c->pools.v[i].os, "debian"))
+                        problem_add(p, c->pools.v[i].src, "os", "leave it out",
+                                "provider local creates Debian machines, got %s", c->pools.v[i].os);
+}
+
+/* As long as the options that say what to make are refused. */
+static void rendered_only(const struct cluster *c, struct problems *p)
+{
+        bool aws = c->provider.kind == PROVIDER_AWS;
+        if (schema_refused(aws ? "pools.instanceType" : "pools.flavor") &&
+                (aws || c->provider.kind == PROVIDER_OPENSTACK))
+                rule_warn(p, c, aws ? "provider.aws" : "provider.openstack",
+                        "create the machines yourself with the user-data of `slipway render --format user-data`, and list them under hosts with provider ssh",
+                        "slipway cannot create machines in %s yet: it only renders their user-data",
+                        aws ? "AWS" : "OpenStack");
+}
+
+void rules_provider(struct cluster *c, struct problems *p)
+{
+        for (size_t i = 0; i < c->pools.n; i++) {
+                foreign_fields(c, &c->pools.v[i], p);
+                if (c->runtime.kind == RUNTIME_CRIO && provider_is_flatcar(&c->pools.v[i]))
+                        problem_add(p, c->pools.v[i].src, "os", "use runtime: containerd",
+                                "Flatcar includes containerd and does not support cri-o");
+        }
+        rendered_only(c, p);
+        if (c->provider.kind == PROVIDER_OPENSTACK)
+                openstack(c, p);
+        else if (c->provider.kind == PROVIDER_AWS)
+                aws(c, p);
+        else if (c->provider.kind == PROVIDER_LOCAL)
+                local(c, p);
+}

@@ -1,0 +1,191 @@
+/* addon/service.h: decisions about releases, and differences between objects. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "addon/service.h"
+
+static struct arena arena;
+
+/* A revision as helm's Secret has it. */
+static json_t *revision(
+        const char *name, const char *ns, int n, const char *state, const char *inputs, int made)
+{
+        json_t *labels = json_pack("{s:s, s:s, s:s, s:o}", "name", name, "owner", "helm", "status",
+                state, "version", json_sprintf("%d", n));
+        if (inputs) {
+                json_object_set_new(labels, SERVICE_LABEL_INPUTS, json_string(inputs));
+                json_object_set_new(labels, SERVICE_LABEL_REVISION, json_sprintf("%d", made));
+                json_object_set_new(labels, SERVICE_LABEL_CHART, json_string("web-1.0.0"));
+        }
+        return json_pack("{s:{s:s, s:o}}", "metadata", "namespace", ns, "labels", labels);
+}
+
+static struct service decided(json_t *secrets)
+{
+        struct service s = { .kind = SERVICE_CHART, .name = "web", .ns = "shop", .inputs = "aa" };
+        service_revisions(&s, &arena, secrets);
+        service_decide(&s, &arena);
+        json_decref(secrets);
+        return s;
+}
+
+static void decisions(void **state)
+{
+        static const struct {
+                const char *state, *inputs;
+                int made;
+                enum service_action action;
+        } cases[] = {
+                { "deployed", "aa", 3, SERVICE_KEEP },
+                { "deployed", "bb", 3, SERVICE_CHANGE },
+                { "deployed", "aa", 2, SERVICE_CHANGE }, /* a person upgraded it: labels stay */
+                { "failed", "aa", 3, SERVICE_CHANGE },
+                { "deployed", NULL, 0, SERVICE_ADOPT },
+                { "pending-install", "aa", 3, SERVICE_RECOVER },
+                { "pending-upgrade", "aa", 3, SERVICE_RECOVER },
+                { "pending-rollback", "aa", 3, SERVICE_RECOVER },
+                { "uninstalling", "aa", 3, SERVICE_RECOVER },
+                { "uninstalled", "aa", 3, SERVICE_INSTALL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                json_t *all = json_array();
+                json_array_append_new(all, revision("web", "shop", 2, "superseded", "zz", 2));
+                json_array_append_new(all,
+                        revision("web", "shop", 3, cases[i].state, cases[i].inputs, cases[i].made));
+                json_array_append_new(all, revision("web", "other", 9, "deployed", "aa", 9));
+                json_array_append_new(all, revision("web2", "shop", 9, "deployed", "aa", 9));
+                struct service s = decided(all);
+                assert_int_equal(s.action, cases[i].action);
+                assert_int_equal(s.revision, 3);
+                assert_int_equal(s.deployed, streq(cases[i].state, "deployed") ? 3 : 2);
+        }
+        assert_int_equal(decided(json_array()).action, SERVICE_INSTALL);
+        json_t *junk = json_pack("[{}, 7, {s:{s:{s:s, s:s}}}]", "metadata", "labels", "name", "web",
+                "version", "-1");
+        assert_int_equal(decided(junk).action, SERVICE_INSTALL);
+}
+
+static void removed(void **state)
+{
+        struct chart chart = { .name = "web", .namespace = "shop" };
+        struct services wanted = { .charts = { 1, &chart } };
+        struct service out[4];
+        json_t *all = json_array();
+        json_array_append_new(all, revision("web", "shop", 1, "deployed", "aa", 1));
+        json_array_append_new(all, revision("old", "shop", 1, "superseded", "aa", 1));
+        json_array_append_new(all, revision("old", "shop", 2, "deployed", "aa", 2));
+        json_array_append_new(all, revision("theirs", "shop", 1, "deployed", NULL, 0));
+        json_array_append_new(all, revision("web", "other", 1, "deployed", "aa", 1));
+        assert_int_equal(service_removed(&wanted, all, &arena, out, ARRAY_SIZE(out)), 2);
+        assert_string_equal(out[0].name, "old");
+        assert_int_equal(out[0].revision, 2);
+        assert_string_equal(out[1].ns, "other");
+        assert_int_equal(service_removed(&wanted, all, &arena, out, 1), 1);
+        json_decref(all);
+}
+
+static json_t *object(const char *text)
+{
+        json_t *o = json_loads(text, 0, NULL);
+        assert_non_null(o);
+        return o;
+}
+
+static void differ(const char *before, const char *after, const char *expected)
+{
+        json_t *a = object(before), *b = object(after), *d = service_diff(a, b, "shop");
+        char *text = json_dumps(d, JSON_COMPACT | JSON_SORT_KEYS);
+        assert_string_equal(text, expected);
+        free(text);
+        json_decref(a);
+        json_decref(b);
+        json_decref(d);
+}
+
+#define MAP(data) \
+        "[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"},\"data\":" data \
+        "}]"
+#define SECRET(data) \
+        "[{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}" data "}]"
+
+static void differences(void **state)
+{
+        differ(MAP("{\"a\":\"1\"}"), MAP("{\"a\":\"1\"}"), "[]");
+        differ("[]", MAP("{}"),
+                "[{\"action\":\"add\",\"fields\":[],\"object\":\"ConfigMap shop/m\"}]");
+        differ(MAP("{}"), "[]",
+                "[{\"action\":\"remove\",\"fields\":[],\"object\":\"ConfigMap shop/m\"}]");
+        differ(MAP("{\"a\":\"1\",\"b\":\"x\"}"), MAP("{\"a\":\"2\",\"c\":\"y\"}"),
+                "[{\"action\":\"change\",\"fields\":[\"data.a: \\\"1\\\" → \\\"2\\\"\",\"data.b: \\\"x\\\" → nothing\",\"data.c: nothing → \\\"y\\\"\"],\"object\":\"ConfigMap shop/m\"}]");
+        differ(MAP("[{\"name\":\"x\",\"v\":1},{\"name\":\"y\",\"v\":2}]"),
+                MAP("[{\"name\":\"y\",\"v\":3}]"),
+                "[{\"action\":\"change\",\"fields\":[\"data[x]: {\\\"name\\\":\\\"x\\\",\\\"v\\\":1} → nothing\",\"data[y].v: 2 → 3\"],\"object\":\"ConfigMap shop/m\"}]");
+}
+
+static void secrets(void **state)
+{
+        differ(SECRET(",\"data\":{\"p\":\"aHVudGVyMg==\",\"q\":\"x\"}"),
+                SECRET(",\"data\":{\"p\":\"bmV3\"},\"stringData\":{\"r\":\"plain\"}"),
+                "[{\"action\":\"change\",\"fields\":[\"data.p: changed\",\"data.q: removed\",\"stringData.r: added\"],\"object\":\"Secret shop/s\"}]");
+        differ(SECRET(",\"data\":7"), SECRET(",\"data\":\"hunter2\""),
+                "[{\"action\":\"change\",\"fields\":[\"data: changed\"],\"object\":\"Secret shop/s\"}]");
+        differ(SECRET(""), SECRET(",\"data\":{\"p\":{\"deep\":\"hunter2\"}}"),
+                "[{\"action\":\"change\",\"fields\":[\"data.p: added\"],\"object\":\"Secret shop/s\"}]");
+}
+
+static void pruned(void **state)
+{
+        json_t *before = object(
+                "[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\"}},"
+                "{\"apiVersion\":\"apps/v1beta1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\"}},"
+                "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"shop\"}},{\"kind\":\"ConfigMap\"},7]");
+        json_t *after = object(
+                "[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\",\"namespace\":\"default\"}}]");
+        json_t *stay = json_array(), *out = service_pruned(before, after, stay);
+        assert_int_equal(json_array_size(out), 1);
+        char *name = service_object_name(json_array_get(out, 0), "");
+        assert_string_equal(name, "ConfigMap shop/a");
+        free(name);
+        assert_int_equal(json_array_size(stay), 1);
+        json_decref(before);
+        json_decref(after);
+        json_decref(stay);
+        json_decref(out);
+}
+
+static void inputs(void **state)
+{
+        struct chart c = { .name = "web", .namespace = "shop", .timeout = 1 }, d = c;
+        char a[SERVICE_INPUTS], b[SERVICE_INPUTS];
+        service_inputs(&c, "one", a);
+        assert_int_equal(strlen(a), SERVICE_INPUTS - 1);
+        d.timeout = 2; /* how long it may take is no input */
+        service_inputs(&d, "one", b);
+        assert_string_equal(a, b);
+        service_inputs(&c, "two", b);
+        assert_string_not_equal(a, b);
+        d.values_text = "a: 1";
+        service_inputs(&d, "one", b);
+        assert_string_not_equal(a, b);
+}
+
+static int cleanup(void **state)
+{
+        arena_release(&arena);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(decisions),
+                cmocka_unit_test(removed),
+                cmocka_unit_test(differences),
+                cmocka_unit_test(secrets),
+                cmocka_unit_test(pruned),
+                cmocka_unit_test(inputs),
+        };
+        return cmocka_run_group_tests(tests, NULL, cleanup);
+}

@@ -1,0 +1,150 @@
+"""verify against an API of the test's own, over an ssh that is a shell of this computer, with a kubectl that says what the probes would: the rows, and what becomes of each failure."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from paper_api import Api, paper
+
+PROBES = "/api/v1/namespaces/slipway-verify"
+PODS = {"c1": "10.244.0.7", "w1": "10.244.1.7"}
+CHECKS = ["node is Ready", "pod starts", "pod to pod", "service address", "DNS", "API service", "exec", "logs"]
+SSH = """\
+#!/bin/sh
+# the command, where nothing of this computer is changed: its own /var/lib and /usr/local/bin
+for command; do :; done
+exec unshare -m sh -c 'mount -t tmpfs none /var/lib && mount --bind "$1" /usr/local/bin && exec sh -c "$2"' sh {bin} "$command"
+"""
+KUBECTL = """\
+#!/usr/bin/env python3
+import sys, time
+words = sys.argv[1:]
+broken = [line.split(" ", 1) for line in open("{broken}").read().splitlines()]
+pod = next(w for w in words if w.startswith("pod-"))
+if "logs" in words:
+    print("GET / from somebody")
+    sys.exit()
+for wrong, why in broken:
+    if wrong == pod:
+        time.sleep(600 if why == "nothing" else 0)
+        sys.exit(why)
+nodes = {{"10.244.0.7": "c1", "10.244.1.7": "w1"}}
+for url in words[words.index("-t") + 2:]:
+    why = [w for part, w in broken if part in url]
+    host = url.split("/")[2].split(":")[0]
+    print(f"failed {{url}}: {{why[0]}}" if why else f"ok {{url}} {{nodes.get(host, 'c1')}}")
+"""
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="this computer lets only root mount")
+
+
+def node(name, ready="True"):
+    return {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+
+
+def pod(name, ready=True):
+    status = {"podIPs": [{"ip": PODS[name]}], "conditions": [{"type": "Ready", "status": "True"}]}
+    waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImageNeverPull"}}}]}
+    return {"metadata": {"name": f"pod-{name}"}, "spec": {"nodeName": name}, "status": status if ready else waiting}
+
+
+class Running(Api):
+    """With what the controllers of a cluster would put there."""
+
+    def do_GET(self):
+        if self.path.startswith(f"{PROBES}/services/probe-"):
+            self.answer(200, {"spec": {"clusterIPs": ["10.96.0.77"]}})
+        else:
+            super().do_GET()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path = tmp_path_factory.mktemp("paper")
+    (path / "bin").mkdir()
+    with paper(path, Running) as slipway:
+        for place, text in (("ssh", SSH.format(bin=path / "bin")), ("bin/kubectl", KUBECTL.format(broken=path / "broken"))):
+            (path / place).write_text(text)
+            (path / place).chmod(0o755)
+        yield slipway
+
+
+@pytest.fixture
+def verify(made):
+    Api.objects = {"/api/v1/nodes": {"items": [node("c1"), node("w1")]}, f"{PROBES}/pods": {"items": [pod("c1"), pod("w1")]}}
+
+    def run(*args, broken=""):
+        (made.path / "broken").write_text(broken)
+        before = sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir())
+        r = made("verify", *args, PATH=f"{made.path}:{os.environ['PATH']}")
+        assert PROBES not in Api.objects, "the probes are removed"
+        assert sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir()) == before
+        return r
+
+    return run
+
+
+def rows(r):
+    return {(c["check"], c["from"]): c for c in json.loads(r.stdout)["checks"]}
+
+
+def test_all_works(verify):
+    r = verify("-o", "json")
+    assert r.returncode == 0 and json.loads(r.stdout)["works"], r.stdout + r.stderr
+    answer = rows(r)
+    assert list(answer) == [(check, name) for check in CHECKS for name in ("c1", "w1")]
+    assert all(c["works"] and c["why"] is None for c in answer.values())
+    assert answer["pod to pod", "c1"]["to"] == "w1 (10.244.1.7:8080)" and answer["service address", "w1"]["to"] == "10.96.0.77"
+    assert answer["API service", "w1"]["to"] == "kubernetes.default.svc:443" and re.fullmatch(r"probe-[0-9a-f]{6}\.slipway-verify\.svc\.cluster\.local\.", answer["DNS", "c1"]["to"])
+    text = verify().stdout
+    assert text.startswith("CHECK") and re.search(r"^pod to pod +c1 to w1 \(10\.244\.1\.7:8080\) +works$", text, re.M) and text.count("works") == 16, text
+
+
+@pytest.mark.parametrize("broken,check,name,sentence", [
+    ("10.244.1.7 no route to host\n", "pod to pod", "c1", "from a pod on c1 to the pod on w1 (10.244.1.7:8080): no route to host"),
+    ("pod-w1 error: dialing backend: refused\n", "exec", "w1", "exec of a pod on w1 does not work: error: dialing backend: refused"),
+])
+def test_a_path_fails(verify, broken, check, name, sentence):
+    """Exit status 7, the path in the sentence, what to look at in the hint, and only its row fails."""
+    r = verify("-o", "json", broken=broken)
+    assert r.returncode == 7 and sentence in r.stderr and "hint: " in r.stderr, r.stdout + r.stderr
+    failed = [key for key, c in rows(r).items() if not c["works"]]
+    assert failed == [(check, name)] and rows(r)[check, name]["why"] in sentence, r.stdout
+
+
+def test_several_fail(verify):
+    Api.objects["/api/v1/nodes"]["items"] = [node("c1"), node("w1", "Unknown")]
+    Api.objects[f"{PROBES}/pods"]["items"] = [pod("c1")]
+    r = verify(broken="pod-c1 refused\n")
+    assert r.returncode == 7 and "2 things do not work; the first: node w1: its Node is not Ready" in r.stderr, r.stderr
+    assert re.search(r"^node is Ready +w1 +its Node is not Ready$", r.stdout, re.M) and re.search(r"^exec +c1 +refused$", r.stdout, re.M), r.stdout
+
+
+def test_no_node_is_there(verify):
+    Api.objects["/api/v1/nodes"]["items"] = []
+    r = verify("-o", "json")
+    assert r.returncode == 7 and {c["why"] for c in json.loads(r.stdout)["checks"]} == {"the API has no Node of this name"}, r.stdout + r.stderr
+
+
+def test_nobody_to_ask(verify, made, tmp_path):
+    """Nothing is started then."""
+    (tmp_path / "ssh").write_text("#!/bin/sh\necho 'Connection refused' >&2\nexit 255\n")
+    (tmp_path / "ssh").chmod(0o755)
+    before = dict(Api.objects)
+    r = made("verify", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert r.returncode == 5 and "no control-plane node can be reached with ssh" in r.stderr and "slipway status" in r.stderr, r.stderr
+    assert Api.objects == before
+
+
+def test_ctrl_c_leaves_nothing(verify, made):
+    (made.path / "broken").write_text("pod-c1 nothing\n")
+    p = subprocess.Popen(made.argv("verify"), cwd=made.path, env=made.env | {"PATH": f"{made.path}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while PROBES not in Api.objects:
+        assert p.poll() is None
+        time.sleep(0.1)
+    p.send_signal(signal.SIGINT)
+    _, errors = p.communicate(timeout=60)
+    assert p.returncode and PROBES not in Api.objects, errors
