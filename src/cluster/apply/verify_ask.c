@@ -1,5 +1,7 @@
 /* What the probes ask, and what their answers mean. kubectl on a control-plane node runs them: so
  * exec and logs, which go from the API server to every kubelet, are looked at on the way. */
+#include <event2/event.h>
+
 #include "cluster/apply/verify.h"
 
 #define AT_ONCE 8 /* kubectl is not small */
@@ -10,6 +12,7 @@
 #define COME_MS     120000 /* after a change of the cluster */
 #define STEADY_MS   20000  /* without one */
 #define AGAIN       3      /* times that one probe is asked anew */
+#define PAUSE_MS    1000   /* before an API server is asked to connect to a kubelet again */
 #define OUTPUT_MAX  (64 << 10)
 
 #define WORDS 24 /* of a command, before what is asked */
@@ -161,20 +164,46 @@ static void verify_ask_over(struct verify *v)
 }
 
 /* The way to the API was cut under way: in the first minutes of a cluster its address may still
- * move. That says nothing about the node: asked again. */
-static bool interrupted(struct probe *p, int status, const char *errors)
+ * move. That says nothing about the node. */
+static bool api_cut(const char *errors)
 {
         static const char *const signs[] = { "connection reset by peer", "connection refused",
                 "unexpected EOF", "client connection lost", "connection timed out", "i/o timeout",
                 "TLS handshake timeout" };
-        if (status <= 0 || !errors ||
-                strstr(errors,
-                        "dialing backend")) /* that is the way from the API server to the node */
-                return false;
         for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
                 if (strstr(errors, signs[i]))
-                        return p->again++ < AGAIN;
+                        return true;
         return false;
+}
+
+static void on_verify_ask_pause(evutil_socket_t fd, short what, void *arg)
+{
+        struct probe *p = arg;
+        if (p->verify->logs)
+                run_logs(p);
+        else
+                run_exec(p);
+}
+
+/* Whether it is asked again. The API server did not reach the kubelet ("dialing backend"): after a
+ * change either may just have restarted, or the API server closed all its connections to kubelets
+ * because it read a new client certificate. A kubelet that does not answer at all (a timeout) has
+ * cost long enough. */
+static bool interrupted(struct probe *p, int status, const char *errors)
+{
+        const struct timeval pause = { .tv_usec = PAUSE_MS % 1000 * 1000,
+                .tv_sec = PAUSE_MS / 1000 };
+        bool backend = errors && strstr(errors, "dialing backend");
+        if (status <= 0 || !errors ||
+                (backend ? strstr(errors, "timeout") != NULL : !api_cut(errors)) ||
+                p->again++ >= AGAIN)
+                return false;
+        if (backend)
+                event_base_once(
+                        p->verify->site->base, -1, EV_TIMEOUT, on_verify_ask_pause, p, &pause);
+        else
+                on_verify_ask_pause(-1, 0, p);
+        return true;
 }
 
 /* All answers but what stands behind services. Where a control-plane node just went, the next
@@ -213,10 +242,8 @@ static void on_verify_ask_asked(
         size_t i = 0;
         for (char *line; i < p->count && (line = strsep(&rest, "\n")) && read_line(p, i, line);)
                 i++;
-        if (i == 0 && interrupted(p, status, errors)) {
-                run_exec(p);
+        if (i == 0 && interrupted(p, status, errors))
                 return;
-        }
         if (i < p->count)
                 not_run(p, CHECK_EXEC, status, errors);
         else
@@ -227,10 +254,8 @@ static void on_verify_ask_asked(
 static void on_logs(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct probe *p = arg;
-        if (interrupted(p, status, errors)) {
-                run_logs(p);
+        if (interrupted(p, status, errors))
                 return;
-        }
         if (status != 0 || !out)
                 not_run(p, CHECK_LOGS, status, errors);
         else if (!strstr(out, "GET /") && !p->verify->failures) {
