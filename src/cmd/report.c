@@ -22,6 +22,8 @@ static void report_print(const struct options *o, const struct report_file *all,
         }
         if (json)
                 print_json(list, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        else if (!n)
+                print_err("no reports yet: up, upgrade, scale and other runs each leave one\n");
         json_decref(list);
 }
 

@@ -134,7 +134,8 @@ def test_reports_are_listed(tmp_path):
     name = slipway("check", "-o", "json", cwd=tmp_path) and re.search(r"name: *(\w+)", (tmp_path / "cluster.yaml").read_text()).group(1)
     reports = tmp_path / ".slipway" / name / "reports"
     r = slipway("report", cwd=tmp_path)
-    assert (r.returncode, r.stdout, r.stderr) == (0, "", "")
+    assert (r.returncode, r.stdout, r.stderr) == (0, "", "no reports yet: up, upgrade, scale and other runs each leave one\n")
+    assert json.loads(slipway("report", "-o", "json", cwd=tmp_path).stdout) == []
     reports.mkdir(parents=True)
     for file in ("0002-20261117T070000Z-etcd_restore-failed.html", "0001-20261117T064012Z-up-done.html", "0003-\x1b[31m.html"):
         (reports / file).touch()
