@@ -131,8 +131,9 @@ enum user_data { USER_DATA_CLOUD_INIT, USER_DATA_IGNITION };
 
 struct provider_local {
         const struct tree *src;
-        struct cidr network; /* the machines' addresses; .1 is this computer */
-        const char *release; /* Debian release of the machines */
+        struct cidrs network; /* the machines' addresses; .1 is this computer. One, or one of each
+                                 family */
+        const char *release;  /* Debian release of the machines */
 };
 struct provider_ssh {
         const struct tree *src;

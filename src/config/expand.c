@@ -101,22 +101,35 @@ static uint64_t slice(const struct cidr *net, uint64_t *size)
         return *size > 16 ? (*size - 16) / LOCAL_POOLS : 0;
 }
 
+static bool local_ip(const struct cluster *c, const struct cidr *net, size_t pool,
+        const struct node *n, struct ip *out)
+{
+        uint64_t size, per = slice(net, &size), at = LOCAL_FIRST + pool * per + n->index - 1;
+        return per && pool < LOCAL_POOLS && at < size - 1 &&
+               (n->index <= per || pool + 1 == c->pools.n) && cidr_nth(net, at, out);
+}
+
+/* slipway connects to the address in the first network. */
 static void local_address(const struct cluster *c, size_t pool, struct node *n)
 {
-        const struct cidr *net = &c->provider.local.network;
-        uint64_t size, per = slice(net, &size), at = LOCAL_FIRST + pool * per + n->index - 1;
+        const struct cidrs *nets = &c->provider.local.network;
+        struct ip ips[2];
         char text[IP_TEXT];
-        if (!per || pool >= LOCAL_POOLS || at >= size - 1 ||
-                (n->index > per && pool + 1 < c->pools.n) || !cidr_nth(net, at, &n->ip[0]))
+        size_t found = 0;
+        while (found < nets->n && found < ARRAY_SIZE(ips) &&
+                local_ip(c, &nets->v[found], pool, n, &ips[found]))
+                found++;
+        if (!found)
                 return;
-        n->address = arena_strdup(c->arena, ip_format(&n->ip[0], text));
+        set_addresses(c, n, ips, found);
+        n->address = arena_strdup(c->arena, ip_format(&ips[0], text));
 }
 
 /* Says why a pool's machines do not fit; the nodes that do not are left without an address. */
-static void check_local(const struct cluster *c, size_t i, struct problems *p)
+static void check_local(
+        const struct cluster *c, const struct cidr *net, size_t i, struct problems *p)
 {
         const struct pool *pool = &c->pools.v[i];
-        const struct cidr *net = &c->provider.local.network;
         uint64_t size, per = slice(net, &size),
                        room = i + 1 < c->pools.n ? per : size - 1 - LOCAL_FIRST - i * per;
         char text[IP_TEXT + 4];
@@ -124,7 +137,7 @@ static void check_local(const struct cluster *c, size_t i, struct problems *p)
                 rule_error(p, c, "provider.local.network", "use a /24 or larger",
                         "%s is too small for machines in %d pools", cidr_format(net, text),
                         LOCAL_POOLS);
-        else if (i == LOCAL_POOLS)
+        else if (i == LOCAL_POOLS && net == c->provider.local.network.v)
                 problem_add(p, pool->src, NULL, "put machines of the same kind into one pool",
                         "provider local has addresses for %d pools, this is the ninth",
                         LOCAL_POOLS);
@@ -138,7 +151,8 @@ static void check_local(const struct cluster *c, size_t i, struct problems *p)
 
 void cluster_expand(struct cluster *c, struct problems *p)
 {
-        bool local = c->provider.kind == PROVIDER_LOCAL && c->provider.local.network.ip.family;
+        const struct cidrs *nets = &c->provider.local.network;
+        bool local = c->provider.kind == PROVIDER_LOCAL && nets->n;
         size_t total = 0, made = 0;
         for (size_t i = 0; i < c->pools.n; i++)
                 total += pool_size(&c->pools.v[i]);
@@ -150,8 +164,8 @@ void cluster_expand(struct cluster *c, struct problems *p)
         c->nodes = arena_array(c->arena, struct node, total ? total : 1);
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *pool = &c->pools.v[i];
-                if (local && !pool->hosts.n)
-                        check_local(c, i, p);
+                for (size_t k = 0; local && !pool->hosts.n && k < nets->n && k < 2; k++)
+                        check_local(c, &nets->v[k], i, p);
                 unsigned number = 0;
                 for (size_t k = 0; k < pool_size(pool); k++) {
                         struct node *n = &c->nodes[made++];

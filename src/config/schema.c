@@ -113,7 +113,7 @@ SCHEMA(pool, pool, NULL, "A group of nodes with the same roles and the same size
 /* ---- providers ---- */
 
 SCHEMA(local, provider_local, NULL, "Machines on this computer, run by systemd-nspawn. The default.",
-        { "network", T_CIDR, 0, AT(provider_local, network), .def = "10.117.0.0/24", .help = "The network of the machines; its first address belongs to this computer." },
+        { "network", T_CIDRS, 0, AT(provider_local, network), .def = "10.117.0.0/24", .help = "The network of the machines; its first address belongs to this computer. For dual-stack one of each family.", .example = "[10.117.0.0/24, \"fd00:117::/112\"]" },
         { "release", T_STRING, 0, AT(provider_local, release), .def = "bookworm", .help = "The Debian release of the machines." });
 
 SCHEMA(ssh, provider_ssh, NULL, "Existing machines, reached with your ssh command and its configuration.",

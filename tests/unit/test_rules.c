@@ -129,6 +129,28 @@ static void local_addresses(void **state)
         unload(large);
 }
 
+/* An address in each network; ip[0] is of the cluster's first family, and slipway connects to the
+ * one in the first network. */
+static void local_dual_stack(void **state)
+{
+        struct loaded *l = load(LOCAL("1", "1") "  provider: {local: {network: [10.117.0.0/24, "
+                                                "\"fd00:117::/120\"]}}\n"
+                                                "  network: {pods: [\"fd00:10:244::/56\", "
+                                                "10.244.0.0/16], services: [\"fd00:10:96::/112\", "
+                                                "10.96.0.0/16]}\n");
+        assert_clean(l);
+        assert_string_equal(l->c->nodes[1].address, "10.117.0.40");
+        assert_address(&l->c->nodes[1], 0, "fd00:117::28");
+        assert_address(&l->c->nodes[1], 1, "10.117.0.40");
+        unload(l);
+        l = load(LOCAL("1", "1") "  provider: {local: {network: [10.117.0.0/24, "
+                                 "\"fd00:117::/124\"]}}\n"
+                                 "  network: {pods: [10.244.0.0/16, \"fd00:10:244::/56\"], "
+                                 "services: [10.96.0.0/16, \"fd00:10:96::/112\"]}\n");
+        assert_problem(l, "provider.local.network", "fd00:117::/124 is too small for machines");
+        unload(l);
+}
+
 static void local_limits(void **state)
 {
         struct loaded *l = load(LOCAL("1", "31") "    - {name: gpu, count: 186}\n");
@@ -236,6 +258,7 @@ int main(void)
                 cmocka_unit_test(names_of_six),
                 cmocka_unit_test(dual_stack_order),
                 cmocka_unit_test(local_addresses),
+                cmocka_unit_test(local_dual_stack),
                 cmocka_unit_test(local_limits),
                 cmocka_unit_test(dex_is_the_issuer),
                 cmocka_unit_test(forwarded_ports),

@@ -48,9 +48,9 @@ static void vip_network(const struct cluster *c, const struct ip *vip, struct pr
 {
         bool local = c->provider.kind == PROVIDER_LOCAL;
         struct cidrs known = c->network.hosts;
-        struct cidr local_network = c->provider.local.network, guess;
-        if (!known.n && local && local_network.ip.family)
-                known = (struct cidrs){ 1, &local_network };
+        struct cidr guess;
+        if (!known.n && local)
+                known = c->provider.local.network;
         const char *path = c->network.hosts.n ? "network.hosts" : "provider.local.network";
         char text[IP_TEXT + 4];
         const struct cidr *other = NULL;
@@ -73,10 +73,13 @@ static void vip_network(const struct cluster *c, const struct ip *vip, struct pr
 
 static void vip_local(const struct cluster *c, const struct ip *vip, struct problems *p)
 {
-        const struct cidr *net = &c->provider.local.network;
+        const struct cidrs *nets = &c->provider.local.network;
+        bool own = false;
         struct ip first;
-        if (c->provider.kind == PROVIDER_LOCAL && net->ip.family &&
-                (ip_equal(vip, &net->ip) || (cidr_nth(net, 1, &first) && ip_equal(vip, &first))))
+        for (size_t i = 0; c->provider.kind == PROVIDER_LOCAL && i < nets->n; i++)
+                own |= ip_equal(vip, &nets->v[i].ip) ||
+                       (cidr_nth(&nets->v[i], 1, &first) && ip_equal(vip, &first));
+        if (own)
                 rule_error(p, c, "api.vip",
                         "use the second to ninth address: they are reserved for this",
                         "%s is this computer's own address in provider.local.network", c->api.vip);

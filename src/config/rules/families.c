@@ -156,18 +156,25 @@ static void nodes_outside(const struct cluster *c, struct problems *p)
         }
 }
 
-/* Machines on this computer have one address each. */
+/* Machines on this computer have an address in each of its networks. */
 static void local_family(const struct cluster *c, struct problems *p)
 {
-        const struct cidrs *pods = &c->network.pods;
-        unsigned family = c->provider.local.network.ip.family;
-        if (c->provider.kind != PROVIDER_LOCAL || !family)
+        static const char *const path = "provider.local.network";
+        const struct cidrs *pods = &c->network.pods, *nets = &c->provider.local.network;
+        if (c->provider.kind != PROVIDER_LOCAL || !nets->n || !one_of_each(c, path, nets, p))
                 return;
-        if (pods->n == 2)
-                rule_error(p, c, "network.pods",
-                        "use one range, or provider ssh with machines that have both",
-                        "provider local gives its machines one address each, but dual-stack needs one of each family");
-        else if (pods->v[0].ip.family != family)
+        unsigned family = nets->v[0].ip.family;
+        if (pods->n > nets->n)
+                rule_error(p, c, rule_find(c, path) ? path : "network.pods",
+                        "set provider.local.network to one of each, such as [10.117.0.0/24, \"fd00:117::/112\"]",
+                        "dual-stack needs an address of each family, but the machines have only IPv%u",
+                        family);
+        else if (pods->n < nets->n)
+                rule_error(p, c, path,
+                        "add a range of the other family to network.pods and network.services, or use one network",
+                        "two networks are for dual-stack, but the cluster is IPv%u only",
+                        pods->v[0].ip.family);
+        else if (pods->n == 1 && pods->v[0].ip.family != family)
                 rule_error(p, c, "network.pods",
                         pods->v[0].ip.family == 6
                                 ? "set provider.local.network to an IPv6 range, such as \"fd00:117::/112\""

@@ -27,10 +27,8 @@ static size_t collect(const struct cluster *c, struct range *out)
         static const char *const local = "provider.local.network", *const vpc =
                                                                            "provider.aws.vpc.cidr";
         size_t n = add_ranges(c, out, 0, "network.hosts", &c->network.hosts, true);
-        if (c->provider.kind == PROVIDER_LOCAL && c->provider.local.network.ip.family &&
-                n < RANGES_MAX)
-                out[n++] = (struct range){ local, &c->provider.local.network, rule_find(c, local),
-                        true };
+        if (c->provider.kind == PROVIDER_LOCAL)
+                n = add_ranges(c, out, n, local, &c->provider.local.network, true);
         if (c->provider.kind == PROVIDER_AWS && c->provider.aws.vpc.cidr.ip.family &&
                 n < RANGES_MAX)
                 out[n++] =

@@ -57,15 +57,24 @@ static int machine_job_open(struct machine_job *j, struct error *err)
         return r;
 }
 
-/* The address in cluster.yaml must be the one that the machine was created with. */
+/* "10.117.0.10", "10.117.0.10 and fd00:117::a"; the second may have a prefix length. */
+static char *address_words(const char *first, const char *second)
+{
+        int n = second ? (int)strcspn(second, "/") : 0;
+        return xasprintf("%s%s%.*s", first ? first : "none", n ? " and " : "", n, n ? second : "");
+}
+
+/* The addresses in cluster.yaml must be those that the machine was created with. */
 static int machine_same_address(
         const struct local_machine *m, const struct node *n, struct error *err)
 {
-        if (n->address && streq(m->address, n->address))
+        char text[IP_TEXT];
+        char *has CLEANUP(free_p) = address_words(m->address, m->address2),
+                  *wants CLEANUP(free_p) = address_words(n->address, node_address2(n, text));
+        if (streq(has, wants))
                 return 0;
         error_set(err, EEXIST, EXIT_PREFLIGHT,
-                "it was created with the address %s, but cluster.yaml now gives it %s", m->address,
-                n->address ? n->address : "none");
+                "it was created with the address %s, but cluster.yaml now gives it %s", has, wants);
         return error_hint(err, "restore the address, or remove the node and create it again");
 }
 

@@ -68,6 +68,7 @@ int disk_remove(const char *path, struct error *err);
 /* machine.json. Strings are malloc'd. */
 struct local_machine {
         char *dir, *name, *base, *bridge, *address, *gateway, *uuid;
+        char *address2, *gateway2; /* of the other family, with prefix length; NULL: it has one */
         char id[ID_LEN + 1];
         unsigned bits; /* prefix length of the network */
         int64_t memory;
@@ -76,6 +77,8 @@ struct local_machine {
 };
 
 char *machine_dir(const struct local *l, const char *name);
+/* The node's address that slipway does not connect to, as text; "": it has one address. */
+const char *node_address2(const struct node *n, char out[IP_TEXT]);
 void machine_id(const struct local *l, const char *name, char out[ID_LEN + 1]);
 void machine_link(const char *id, char out[16]); /* the host's end of its network link */
 /* 1: read; 0: there is none. */
@@ -143,8 +146,9 @@ void sources_read(const char *root, const char *codename, const char *release, s
 
 /* ---- this computer ---- */
 
-/* Creates the bridge with the network's first address; refuses a range that is routed elsewhere. */
-int bridge_make(const struct local *l, const struct cidr *network, struct error *err);
+/* Creates the bridge with the first address of each network; refuses a range that is routed
+ * elsewhere. */
+int bridge_make(const struct local *l, const struct cidrs *networks, struct error *err);
 int bridge_remove(const struct local *l, struct error *err);
 bool link_there(const char *name);
 /* Kernel settings without a namespace: saved before the first machine of all clusters, restored

@@ -19,7 +19,8 @@ void machine_link(const char *id, char out[16]) { snprintf(out, 16, "vb-%s", id)
 
 void machine_release(struct local_machine *m)
 {
-        char *all[] = { m->dir, m->name, m->base, m->bridge, m->address, m->gateway, m->uuid };
+        char *all[] = { m->dir, m->name, m->base, m->bridge, m->address, m->gateway, m->uuid,
+                m->address2, m->gateway2 };
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
                 free(all[i]);
         *m = (struct local_machine){ 0 };
@@ -28,7 +29,8 @@ void machine_release(struct local_machine *m)
 int machine_read(const char *dir, struct local_machine *out, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(dir, "machine.json");
-        const char *name, *base, *bridge, *address, *gateway, *uuid, *id;
+        const char *name, *base, *bridge, *address, *gateway, *uuid, *id, *address2 = NULL,
+                                                                          *gateway2 = NULL;
         json_int_t bits, memory, cpus, weight = 1;
         struct str text CLEANUP(str_release) = { 0 };
         if (file_read(path, 64 << 10, &text, err) < 0) {
@@ -39,10 +41,10 @@ int machine_read(const char *dir, struct local_machine *out, struct error *err)
                 return 0;
         }
         json_t *j = json_loads(str_text(&text), 0, NULL);
-        if (json_unpack(j, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s?I}", "name", &name,
-                    "id", &id, "base", &base, "bridge", &bridge, "address", &address, "gateway",
-                    &gateway, "uuid", &uuid, "bits", &bits, "memory", &memory, "cpus", &cpus,
-                    "weight", &weight) < 0) {
+        if (json_unpack(j, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s?I, s?s, s?s}",
+                    "name", &name, "id", &id, "base", &base, "bridge", &bridge, "address", &address,
+                    "gateway", &gateway, "uuid", &uuid, "bits", &bits, "memory", &memory, "cpus",
+                    &cpus, "weight", &weight, "address2", &address2, "gateway2", &gateway2) < 0) {
                 json_decref(j);
                 error_set(err, EINVAL, EXIT_STATE, "%s is damaged", path);
                 return error_hint(err, "remove the machine and create it again");
@@ -54,6 +56,8 @@ int machine_read(const char *dir, struct local_machine *out, struct error *err)
                 .address = xstrdup(address),
                 .gateway = xstrdup(gateway),
                 .uuid = xstrdup(uuid),
+                .address2 = address2 ? xstrdup(address2) : NULL,
+                .gateway2 = gateway2 ? xstrdup(gateway2) : NULL,
                 .bits = (unsigned)bits,
                 .memory = memory,
                 .cpus = (long)cpus,
@@ -67,11 +71,12 @@ int machine_write(const struct local_machine *m, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(m->dir, "machine.json"), interface[16];
         machine_link(m->id, interface);
-        json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}",
-                "name", m->name, "id", m->id, "interface", interface, "base", m->base, "bridge",
-                m->bridge, "address", m->address, "gateway", m->gateway, "uuid", m->uuid, "bits",
+        json_t *j = json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s*, s:s*}", "name",
+                m->name, "id", m->id, "interface", interface, "base", m->base, "bridge", m->bridge,
+                "address", m->address, "gateway", m->gateway, "uuid", m->uuid, "bits",
                 (json_int_t)m->bits, "memory", (json_int_t)m->memory, "cpus", (json_int_t)m->cpus,
-                "weight", (json_int_t)m->weight);
+                "weight", (json_int_t)m->weight, "address2", m->address2, "gateway2", m->gateway2);
         char *text = json_dumps(j, JSON_INDENT(2));
         int r = file_write(path, text, strlen(text), 0644, 0, NULL, err);
         free(text);
@@ -85,15 +90,18 @@ int machine_write(const struct local_machine *m, struct error *err)
  * be the computer's for all machines. */
 static const char setup_script[] =
         "#!/bin/sh\n"
-        "# Makes this machine like any other host. Arguments: address with prefix length, gateway.\n"
+        "# Makes this machine like any other host. Arguments: address with prefix length, gateway; for each family.\n"
         "for m in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q \"$m\" && mount -o remount,bind,rw \"$m\"; done 2>/dev/null\n"
         "mount -o remount,bind,rw /proc/sys\n"
         "mount --make-rshared /\n"
         "uuid=/sys/class/dmi/id/product_uuid\n"
         "[ ! -e $uuid ] || mount --bind /etc/slipway-machine/product_uuid $uuid\n"
         "ip link set host0 up\n"
-        "case $1 in *:*) ip address replace \"$1\" dev host0 nodad ;; *) ip address replace \"$1\" dev host0 ;; esac\n"
-        "ip route replace default via \"$2\" dev host0\n";
+        "while [ $# -ge 2 ]; do\n"
+        "\tcase $1 in *:*) ip address replace \"$1\" dev host0 nodad ;; *) ip address replace \"$1\" dev host0 ;; esac\n"
+        "\tip route replace default via \"$2\" dev host0\n"
+        "\tshift 2\n"
+        "done\n";
 
 static const char setup_unit[] =
         "[Unit]\n"
@@ -106,7 +114,7 @@ static const char setup_unit[] =
         "[Service]\n"
         "Type=oneshot\n"
         "RemainAfterExit=yes\n"
-        "ExecStart=/usr/local/sbin/slipway-machine %s/%u %s\n";
+        "ExecStart=/usr/local/sbin/slipway-machine %s/%u %s %s %s\n";
 
 static const char sshd_config[] = "HostKey /etc/ssh/ssh_host_ed25519_key\nMaxStartups 100\n";
 
@@ -163,12 +171,17 @@ static int machine_keys(const struct local *l, const struct cluster *c,
  * once. */
 static int machine_put_files(const struct local_machine *m, struct error *err)
 {
-        char *hosts CLEANUP(free_p) =
-                xasprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n",
-                        m->address, m->name);
+        char *second CLEANUP(free_p) =
+                m->address2 ? xasprintf("%.*s %s\n", (int)strcspn(m->address2, "/"), m->address2,
+                                      m->name)
+                            : xstrdup("");
+        char *hosts CLEANUP(free_p) = xasprintf(
+                "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n%s",
+                m->address, m->name, second);
         char *name CLEANUP(free_p) = xasprintf("%s\n", m->name),
                    *uuid CLEANUP(free_p) = xasprintf("%s\n", m->uuid);
-        char *unit CLEANUP(free_p) = xasprintf(setup_unit, m->address, m->bits, m->gateway),
+        char *unit CLEANUP(free_p) = xasprintf(setup_unit, m->address, m->bits, m->gateway,
+                m->address2 ? m->address2 : "", m->gateway2 ? m->gateway2 : ""),
                    *resolv CLEANUP(free_p) = xasprintf("nameserver %s\n", m->gateway);
         char *key CLEANUP(free_p) = path_join(m->dir, "host_key"),
                   *pub CLEANUP(free_p) = path_join(m->dir, "host_key.pub");
@@ -207,15 +220,35 @@ static char *new_uuid(void)
                 b[13], b[14], b[15]);
 }
 
+const char *node_address2(const struct node *n, char out[IP_TEXT])
+{
+        for (size_t i = 0; i < ARRAY_SIZE(n->ip); i++)
+                if (n->ip[i].family && n->address && !streq(ip_format(&n->ip[i], out), n->address))
+                        return out;
+        return "";
+}
+
+/* Dual-stack: the address in the second network. */
+static void machine_second(
+        const struct cidrs *networks, const struct node *n, struct local_machine *m)
+{
+        struct ip first;
+        char text[IP_TEXT];
+        if (!*node_address2(n, text) || networks->n < 2 || !cidr_nth(&networks->v[1], 1, &first))
+                return;
+        m->address2 = xasprintf("%s/%u", text, networks->v[1].bits);
+        m->gateway2 = xstrdup(ip_format(&first, text));
+}
+
 /* A directory without machine.json was being created or removed when a run was killed: starts over.
  */
 static int machine_make_new(const struct local *l, const struct provider_run *run,
         const struct node *n, const char *base, struct local_machine *m, struct error *err)
 {
-        const struct cidr *network = &run->cluster->provider.local.network;
+        const struct cidrs *networks = &run->cluster->provider.local.network;
         struct ip first;
         char text[IP_TEXT];
-        if (!n->address || !cidr_nth(network, 1, &first))
+        if (!n->address || !networks->n || !cidr_nth(&networks->v[0], 1, &first))
                 return error_set(err, EINVAL, EXIT_CONFIG,
                         "provider.local.network has no free address for it");
         *m = (struct local_machine){ .dir = machine_dir(l, n->name),
@@ -225,7 +258,8 @@ static int machine_make_new(const struct local *l, const struct provider_run *ru
                 .address = xstrdup(n->address),
                 .gateway = xstrdup(ip_format(&first, text)),
                 .uuid = new_uuid(),
-                .bits = network->bits };
+                .bits = networks->v[0].bits };
+        machine_second(networks, n, m);
         machine_id(l, n->name, m->id);
         int r = disk_remove(m->dir, err);
         if (r == 0)

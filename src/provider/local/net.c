@@ -62,15 +62,20 @@ static bool network_routed(
 
 static int network_free(const struct cidr *network, const char *bridge, struct error *err)
 {
+        static const struct cidr first4 = { .ip = { .family = 4, .b = { 10, 118 } }, .bits = 24 },
+                                 first6 = { .ip = { .family = 6, .b = { 0xfd, 0, 1, 0x18 } },
+                                         .bits = 112 };
         char dev[IF_NAMESIZE], ours[IP_TEXT + 4], theirs[IP_TEXT + 4];
-        struct cidr there, other = { .ip = { .family = 4, .b = { 10, 118 } }, .bits = 24 };
+        bool v4 = network->ip.family == 4;
+        struct cidr there, other = v4 ? first4 : first6;
+        uint8_t *varied = &other.ip.b[v4 ? 1 : 3];
         if (!network_routed(network, bridge, dev, &there))
                 return 0;
         error_set(err, EADDRINUSE, EXIT_PREFLIGHT,
                 "the machines' network %s is in use on this computer: %s is routed through %s",
                 cidr_format(network, ours), cidr_format(&there, theirs), dev);
-        while (other.ip.b[1] < 255 && network_routed(&other, bridge, dev, &there))
-                other.ip.b[1]++;
+        while (*varied < 255 && network_routed(&other, bridge, dev, &there))
+                ++*varied;
         return error_hint(err,
                 "set provider.local.network to a range that nothing else uses, such as %s",
                 cidr_format(&other, ours));
@@ -85,24 +90,32 @@ static void bridge_mac(const struct local *l, char out[18])
         snprintf(out, 18, "02:5c:%.2s:%.2s:%.2s:%.2s", l->id, l->id + 2, l->id + 4, l->id + 6);
 }
 
-int bridge_make(const struct local *l, const struct cidr *network, struct error *err)
+static int bridge_address(const struct local *l, const struct cidr *network, struct error *err)
 {
         struct ip first;
-        char address[IP_TEXT], with_bits[IP_TEXT + 4], mac[18];
+        char address[IP_TEXT], with_bits[IP_TEXT + 4];
         if (!cidr_nth(network, 1, &first))
                 return error_set(err, EINVAL, EXIT_CONFIG, "provider.local.network is too small");
-        int r = network_free(network, l->bridge, err);
+        snprintf(with_bits, sizeof(with_bits), "%s/%u", ip_format(&first, address), network->bits);
+        return first.family == 4
+                       ? IP(err, "address", "replace", with_bits, "dev", l->bridge)
+                       : IP(err, "address", "replace", with_bits, "dev", l->bridge, "nodad");
+}
+
+int bridge_make(const struct local *l, const struct cidrs *networks, struct error *err)
+{
+        char mac[18];
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < networks->n; i++)
+                r = network_free(&networks->v[i], l->bridge, err);
         if (r < 0)
                 return r;
         bridge_mac(l, mac);
-        snprintf(with_bits, sizeof(with_bits), "%s/%u", ip_format(&first, address), network->bits);
         if (!link_there(l->bridge) &&
                 (r = IP(err, "link", "add", l->bridge, "address", mac, "type", "bridge")) < 0)
                 return error_wrap(err, "cannot create the bridge %s", l->bridge);
-        if (first.family == 4)
-                r = IP(err, "address", "replace", with_bits, "dev", l->bridge);
-        else
-                r = IP(err, "address", "replace", with_bits, "dev", l->bridge, "nodad");
+        for (size_t i = 0; r == 0 && i < networks->n; i++)
+                r = bridge_address(l, &networks->v[i], err);
         if (r == 0)
                 r = IP(err, "link", "set", l->bridge, "up");
         return r < 0 ? error_wrap(err, "cannot set up the bridge %s", l->bridge) : 0;
