@@ -60,19 +60,38 @@ static void check_init(struct look *l)
                         text(l->m, "init"));
 }
 
+/* Features of the kernel, and who needs them. */
 static void check_kernel(struct look *l)
 {
-        static const char *const needed[] = { "overlay", "conntrack" };
+        const struct cluster *c = l->m->site->cluster;
+        const struct network *n = &c->network;
+        bool kube = l->m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER),
+             flannel = kube && fabric_has(c, FABRIC_FLANNELD);
+        const struct {
+                const char *feature;
+                bool needed;
+                const char *option, *instead; /* NULL: nothing instead */
+        } table[] = {
+                { "overlay", true, NULL, NULL },
+                { "conntrack", true, NULL, NULL },
+                { "vxlan", flannel && n->fabric.backend == FLANNEL_VXLAN, "network.fabric.backend",
+                        "host-gw" },
+                { "wireguard", flannel && n->fabric.backend == FLANNEL_WIREGUARD,
+                        "network.fabric.backend", "vxlan" },
+                { "nftables", kube && n->proxy_mode == PROXY_NFTABLES, "network.proxyMode",
+                        "iptables" },
+                { "ipvs", kube && n->proxy_mode == PROXY_IPVS, "network.proxyMode", "nftables" },
+        };
         json_t *features = json_object_get(l->m->seen.said, "features");
-        for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
-                if (json_is_false(json_object_get(features, needed[i])))
-                        problem(l, "boot a kernel that has it", "its kernel has no %s", needed[i]);
-        const struct network *n = &l->m->site->cluster->network;
-        if (fabric_has(l->m->site->cluster, FABRIC_FLANNELD) &&
-                n->fabric.backend == FLANNEL_VXLAN &&
-                json_is_false(json_object_get(features, "vxlan")))
-                problem(l, "set network.fabric.backend: host-gw, or boot a kernel that has it",
-                        "its kernel has no vxlan");
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                if (!table[i].needed || !json_is_false(json_object_get(features, table[i].feature)))
+                        continue;
+                char *hint CLEANUP(free_p) =
+                        table[i].option ? xasprintf("set %s: %s, or boot a kernel that has it",
+                                                  table[i].option, table[i].instead)
+                                        : xstrdup("boot a kernel that has it");
+                problem(l, hint, "its kernel has no %s", table[i].feature);
+        }
 }
 
 static void check_swap(struct look *l)
@@ -183,19 +202,10 @@ static void check_ports(struct look *l)
         }
 }
 
-/* The address the file names must be the machine's own: etcd and the API server listen on it. */
-static void check_address(struct look *l)
+static void check_own(struct look *l, const char *ip)
 {
-        struct facts facts;
-        struct error err CLEANUP(error_release) = { 0 };
-        char ip[IP_TEXT];
         size_t i, j;
         json_t *one, *address;
-        if (facts_from_agent(l->m->seen.said, l->m->node, l->m->site->arena, &facts, &err) < 0) {
-                problem(l, err.hint, "%s", err.message);
-                return;
-        }
-        ip_format(&l->m->node->ip[0], ip);
         json_array_foreach(json_object_get(l->m->seen.said, "interfaces"), i, one)
         {
                 json_array_foreach(json_object_get(one, "addresses"), j, address)
@@ -207,6 +217,23 @@ static void check_address(struct look *l)
         }
         problem(l, "give the address the cluster is to use as `ip`",
                 "none of its interfaces has the address %s", ip);
+}
+
+/* The addresses the file names must be the machine's own: etcd and the API server listen on the
+ * first, and a kubelet refuses to start with another's. */
+static void check_address(struct look *l)
+{
+        struct facts facts;
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct ip *ips = l->m->node->ip;
+        char ip[IP_TEXT];
+        if (facts_from_agent(l->m->seen.said, l->m->node, l->m->site->arena, &facts, &err) < 0) {
+                problem(l, err.hint, "%s", err.message);
+                return;
+        }
+        check_own(l, ip_format(&ips[0], ip));
+        if (ips[1].family)
+                check_own(l, ip_format(&ips[1], ip));
 }
 
 static void (*const checks[])(struct look *) = { check_root, check_arch, check_init, check_kernel,
