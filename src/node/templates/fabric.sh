@@ -21,11 +21,13 @@ wait)
 	kill $! # curl would continue to watch
 	;;
 ready)
-	# A Node that was created again has another range: pods fail on a bridge with an address of the
-	# old one.
-	subnet=$(sed -n 's/^FLANNEL_SUBNET=//p' /run/flannel/subnet.env 2>/dev/null)
-	has=$(ip -o -4 address show dev cni0 2>/dev/null)
-	[ -z "$has" ] || [ -z "$subnet" ] || [[ $has == *" $subnet "* ]] || ip link delete cni0
+	# A Node that was created again has other ranges: pods fail on a bridge with an address of an old
+	# one.
+	while read -r subnet; do
+		case $subnet in *:*) family=-6 ;; *) family=-4 ;; esac
+		has=$(ip -o $family address show dev cni0 scope global 2>/dev/null)
+		[ -z "$has" ] || [[ $has == *" $subnet "* ]] || ip link delete cni0
+	done < <(sed -n 's/^FLANNEL_\(IPV6_\)\?SUBNET=//p' /run/flannel/subnet.env 2>/dev/null)
 	cp /etc/kube-flannel/cni-conf.json "$conf.new" && mv "$conf.new" "$conf"
 	;;
 *) echo "usage: fabric wait | fabric ready" >&2; exit 2 ;;

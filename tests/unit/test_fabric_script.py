@@ -1,0 +1,46 @@
+"""`fabric ready`: the bridge of the pods goes when its address is not in this node's ranges, of either family; otherwise it stays."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "src" / "node" / "templates" / "fabric.sh"
+HAS = {"-4": "7: cni0    inet 10.244.1.1/24 brd 10.244.1.255 scope global cni0", "-6": "7: cni0    inet6 fd00:10:244:1::1/64 scope global"}
+IP = """#!/bin/sh
+case "$*" in
+"-o -4 address show dev cni0 scope global") echo "$HAS4" ;;
+"-o -6 address show dev cni0 scope global") echo "$HAS6" ;;
+*) echo "$*" >>"$DONE" ;;
+esac
+"""
+
+
+def ready(tmp_path, subnets, families=("-4", "-6")):
+    """What it told `ip` to do."""
+    for path in ("run/flannel", "etc/cni/net.d", "etc/kube-flannel", "bin"):
+        (tmp_path / path).mkdir(parents=True)
+    (tmp_path / "run/flannel/subnet.env").write_text("".join(f"FLANNEL_{k}={v}\n" for k, v in subnets.items()) + "FLANNEL_MTU=1450\n")
+    (tmp_path / "etc/kube-flannel/cni-conf.json").write_text("{}\n")
+    (tmp_path / "bin/ip").write_text(IP)
+    (tmp_path / "bin/ip").chmod(0o755)
+    script = SCRIPT.read_text().replace("/run/flannel", f"{tmp_path}/run/flannel").replace("/etc/", f"{tmp_path}/etc/")
+    env = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "DONE": str(tmp_path / "done"), "HAS4": HAS["-4"] if "-4" in families else "", "HAS6": HAS["-6"] if "-6" in families else ""}
+    subprocess.run(["bash", "-c", script, "fabric", "ready"], env=env, check=True)
+    assert (tmp_path / "etc/cni/net.d/10-flannel.conflist").exists()
+    return (tmp_path / "done").read_text().splitlines() if (tmp_path / "done").exists() else []
+
+
+V4 = {"NETWORK": "10.244.0.0/16", "SUBNET": "10.244.1.1/24"}
+V6 = {"IPV6_NETWORK": "fd00:10:244::/56", "IPV6_SUBNET": "fd00:10:244:1::1/64"}
+
+
+@pytest.mark.parametrize("subnets, families", [(V4, ("-4",)), (V6, ("-6",)), (V4 | V6, ("-4", "-6")), (V4 | V6, ())])
+def test_the_bridge_stays(tmp_path, subnets, families):
+    assert ready(tmp_path, subnets, families) == []
+
+
+@pytest.mark.parametrize("subnets, families", [(V4 | {"SUBNET": "10.244.2.1/24"}, ("-4",)), (V6 | {"IPV6_SUBNET": "fd00:10:244:2::1/64"}, ("-6",)),
+                                               (V4 | V6 | {"IPV6_SUBNET": "fd00:10:244:2::1/64"}, ("-4", "-6"))])
+def test_the_bridge_of_another_range_goes(tmp_path, subnets, families):
+    assert ready(tmp_path, subnets, families) == ["link delete cni0"]
