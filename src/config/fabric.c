@@ -1,7 +1,8 @@
 #include "config/fabric.h"
 
 #define FLANNEL_OPTIONS (FABRIC_TAKES_BACKEND | FABRIC_TAKES_MTU | FABRIC_TAKES_INTERFACE)
-#define FLANNEL_UP      "flannel.alpha.coreos.com/public-ip"
+/* of its address there is one annotation a family: this is the one that it always writes */
+#define FLANNEL_UP "flannel.alpha.coreos.com/kube-subnet-manager"
 
 const char *const fabric_names[] = {
         [FABRIC_FLANNEL] = "flannel", [FABRIC_NONE] = "none", [FABRIC_CUSTOM] = "custom", NULL

@@ -149,8 +149,8 @@ static char *node_document(const struct member *m)
         return text;
 }
 
-/* The fabric is up on a node when it has written an annotation into the Node (flanneld: its
- * address). */
+/* The fabric is up on a node when it has written an annotation into the Node (flanneld: that
+ * its addresses are there). */
 static bool fabric_up(const struct member *m)
 {
         const char *up = cluster_fabric(m->site->cluster)->up;
