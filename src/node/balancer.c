@@ -34,6 +34,7 @@ json_t *api_values(const struct context *x)
         json_object_set_new(v, "port", json_integer(c->api.port));
         json_object_set_new(v, "local_port", json_integer(c->api.local_port));
         json_put(v, "ca", API_CA);
+        json_put(v, "url", node_api_url(x));
         json_put(v, "ready", arena_printf(x->arena, READY_HOST ":%ld", READY_PORT));
         json_object_set_new(v, "servers", servers);
         json_put(v, "annotation", str_text(&annotation));

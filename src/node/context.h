@@ -122,6 +122,8 @@ void unit_escape(struct str *s, const char *path);
 
 /* credentials.c: keys, certificates and kubeconfigs from the Identity */
 void credentials_add(const struct context *x, struct nodespec *s);
+/* Where services of the node reach the API: its own balancer, or the endpoint. */
+const char *node_api_url(const struct context *x);
 /* extras.c: what the user adds */
 void extras_add(const struct context *x, struct nodespec *s);
 /* Refuses a path that the node has twice. */

@@ -148,6 +148,8 @@ static const char *kubeconfig_server_url(const struct context *x, enum server wh
                 endpoint, cluster_endpoint_port(c));
 }
 
+const char *node_api_url(const struct context *x) { return kubeconfig_server_url(x, SERVER_LOCAL); }
+
 static void kubeconfig_add(const struct context *x, struct nodespec *s, struct kubeconfig *k,
         const char *path, bool secret, const char *units)
 {

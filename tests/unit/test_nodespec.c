@@ -112,6 +112,7 @@ static void test_keepalived(void **state)
                 "\"/usr/bin/curl -sf --cacert /etc/slipway/api-ca.crt --max-time 4 -o /dev/null https://127.0.0.1:6443/readyz\"");
         assert_string_equal(
                 content(&s, "/etc/slipway/api-ca.crt"), f.identity.ca[CA_CLUSTER].bundle);
+        has(&s, "/etc/kube-flannel/flanneld.env", "API=https://192.0.2.10:6443\n");
         nodespec_release(&s);
         fixture_release(&f);
 }
