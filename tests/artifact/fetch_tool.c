@@ -1,8 +1,9 @@
 /* Fetches as told: progress on stderr, one JSON object an item on stdout.
- *   fetch_tool [-s SOURCE] [-m MIRROR] [-b BUNDLE] [-l LOCK] [-a ARCH] [-r REGISTRY-MIRROR] [-p
- * AGENT] [-w BUNDLE-TO-WRITE] [-t MS-UNTIL-STOPPED] [-T TRUSTED-PROGRAM] [-S MB-OF-A-FILE] [-A
- * MB-OF-ALL] ITEM… fetch_tool -V BUNDLE                 verifies one fetch_tool -I VERSION lists
- * the items of a cluster of that version ITEM: NAME@VERSION, or image:REFERENCE. */
+ *   fetch_tool [-s SOURCE] [-m MIRROR] [-b BUNDLE] [-l LOCK] [-a ARCH] [-r REGISTRY-MIRROR
+ * [-c AUTHORITY-FILE -u USER:PASSWORD]] [-p AGENT] [-w BUNDLE-TO-WRITE] [-t MS-UNTIL-STOPPED] [-T
+ * TRUSTED-PROGRAM] [-S MB-OF-A-FILE] [-A MB-OF-ALL] ITEM… fetch_tool -V BUNDLE verifies one
+ * fetch_tool -I VERSION lists the items of a cluster of that version ITEM: NAME@VERSION, or
+ * image:REFERENCE. */
 #include <event2/event.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -151,7 +152,7 @@ static int fetch_and_print(struct fetch_request *request, const char *bundle, lo
 int main(int argc, char **argv)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
-        struct str agent CLEANUP(str_release) = { 0 };
+        struct str agent CLEANUP(str_release) = { 0 }, authority CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
         signal(SIGPIPE, SIG_IGN);
         struct cluster c = { .arena = &a,
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
         struct fetch_request request = { .cluster = &c, .arch = "amd64" };
         const char *bundle = NULL;
         long stop_ms = 0;
-        for (int opt; (opt = getopt(argc, argv, "s:m:b:l:a:r:p:w:t:V:I:T:S:A:")) != -1;) {
+        for (int opt; (opt = getopt(argc, argv, "s:m:b:l:a:r:c:u:p:w:t:V:I:T:S:A:")) != -1;) {
                 switch (opt) {
                 case 's':
                         c.artifacts.source = parse_source(optarg);
@@ -180,7 +181,17 @@ int main(int argc, char **argv)
                         break;
                 case 'r':
                         c.registry.mirror = optarg;
-                        c.registry.insecure = true;
+                        c.registry.insecure = !c.registry.ca_pem;
+                        break;
+                case 'c':
+                        if (file_read(optarg, 1 << 20, &authority, &err) < 0)
+                                return fail(&err);
+                        c.registry.ca_pem = str_text(&authority);
+                        c.registry.insecure = false;
+                        break;
+                case 'u':
+                        c.registry.username = arena_strndup(&a, optarg, strcspn(optarg, ":"));
+                        c.registry.password = optarg + strcspn(optarg, ":") + 1;
                         break;
                 case 'w':
                         bundle = optarg;

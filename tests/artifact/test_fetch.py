@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import threading
@@ -930,6 +931,24 @@ def test_image_from_a_registry(straw, tmp_path, registry):
     straw.env["SLIPWAY_CACHE"] = str(tmp_path / "three")
     straw.run("-s", "mirror", "-r", registry, f"image:{name}", status=8)
     assert re.search(r"its digest is \w{12}…, and .*bundle.lock pins \w{12}…", straw.error())
+
+
+def test_image_from_a_registry_with_a_login(straw, tmp_path):
+    """Its certificate is of a private authority."""
+    from servers import Registry
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    name, place = "registry.k8s.io/kube-scheduler:v1.99.3", f"127.0.0.1:{port}"
+    with Registry(tmp_path / "registry", "127.0.0.1", port, ["IP:127.0.0.1"]) as registry:
+        registry.push("kube-scheduler:v1.99.3", SLIPWAY)
+        authority, login = ("-c", tmp_path / "registry" / "ca.crt"), ("-u", f"{Registry.USER}:{Registry.PASSWORD}")
+        for less, words in ((("-u", f"{Registry.USER}:wrong", *authority), "authentication required"), (authority, "authentication required")):
+            straw.run("-s", "mirror", *less, "-r", place, f"image:{name}", status=5)
+            assert words in straw.error() and Registry.PASSWORD not in straw.err
+        item = straw.run("-s", "mirror", *authority, *login, "-r", place, f"image:{name}")[name]
+        assert item["source"] == "mirror" and tags(item) == [name] and registry.pulls("kube-scheduler") == {"127.0.0.1"}
+    assert not any(b"auth" in p.read_bytes() for p in (Path(straw.env["SLIPWAY_CACHE"]) / "tmp").rglob("*.json")), "the login is not left behind"
 
 
 @pytest.fixture
