@@ -165,26 +165,42 @@ def six(address):
     return ":".join(f"{int.from_bytes(socket.inet_pton(socket.AF_INET6, address)[i:i + 2], 'big'):X}" for i in range(0, 16, 2))
 
 
-@pytest.mark.parametrize("more", ["", ", proxyMode: nftables, fabric: {name: flannel, backend: host-gw}"], ids=["as-it-is", "host-gw-nftables"])
-def test_dual_stack(more):
-    """Nodes, pods and Services have an address of each family, and both are verified."""
+RULES = ", proxyMode: nftables, fabric: {name: flannel, backend: host-gw}"
+
+
+def left(m, node):
+    """What the kernel of a node has of pods and Services: links, routes, rules."""
+    routes = m.on(node, "ip -4 -o route; ip -6 -o route").splitlines()
+    found = [r for r in routes if r.startswith(("10.244.", "fd00:10:244:"))] + [name for name in links(m, node) if name not in ("lo", "host0")]
+    return found + [t for t in m.on(node, "nft list tables").splitlines() if "kube-proxy" in t or "flannel" in t]
+
+
+@pytest.mark.parametrize("more, order", [("", (4, 6)), ("", (6, 4)), (RULES, (4, 6))], ids=["ipv4-first", "ipv6-first", "host-gw-nftables"])
+def test_dual_stack(more, order):
+    """Nodes, pods and Services have an address of each family, in that order, and both are verified."""
     both = f'[{NETWORK}.0/24, "{NETWORK6}::/112"]'
-    with Machines("dual", spec(f'  network: {{pods: [10.244.0.0/16, "{PODS6}"], services: [10.96.0.0/16, "{SERVICES6}"]{more}}}\n', both)) as m:
+    pods, services = ({4: "10.244.0.0/16", 6: PODS6}, {4: "10.96.0.0/16", 6: SERVICES6})
+    ranges = f'pods: ["{pods[order[0]]}", "{pods[order[1]]}"], services: ["{services[order[0]]}", "{services[order[1]]}"]'
+    with Machines("dual", spec(f"  network: {{{ranges}{more}}}\n", both)) as m:
         checks = made(m)
         for check, count in (("pod to pod", 4), ("service address", 4)):
             found = paths(checks, check)
             assert len(found) == count and sum("[" in to for to in found) == count / 2, found
+        sixes = [family == 6 for family in order]
         for node in NODES:
             assert host_families(m, node) == {"inet", "inet6"}
-            assert [":" in a for a in addresses(m, node)] == [False, True]
+            assert [":" in a for a in addresses(m, node)] == sixes
             assert {"flannel.1", "flannel-v6.1"} & links(m, node) == (set() if more else {"flannel.1", "flannel-v6.1"})
             tables = set(m.on(node, "nft list tables").splitlines())
             assert bool(more) == ({"table ip kube-proxy", "table ip6 kube-proxy"} <= tables), tables
-        pods, services = serving(m)
-        assert [":" in a for a in pods] == [":" in a for a in services] == [False, True], (pods, services)
+        own, service = serving(m)
+        assert [":" in a for a in own] == [":" in a for a in service] == sixes, (own, service)
         dns = json.loads(m.kubectl("-n", "kube-system", "get", "service", "kube-dns", "-o", "json"))["spec"]["clusterIPs"]
-        assert dns == ["10.96.0.10", "fd00:10:96::a"]
-        assert f"IP Address:{NODES['control-1']}" in (names := server_names(NODES["control-1"])) and "IP Address:FD00:10:96:" in names, names
+        assert dns == [{4: "10.96.0.10", 6: "fd00:10:96::a"}[family] for family in order]
+        assert f"IP Address:{NODES['control-1']}" in (names := server_names(NODES["control-1"])) and f"IP Address:{six(addresses(m, 'control-1')[sixes.index(True)])}" in names, names
+        assert left(m, "worker-1")
+        m.slipway("reset", "worker-1", "--yes", "--force")
+        assert left(m, "worker-1") == []
 
 
 def listeners(m, node):
