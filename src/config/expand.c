@@ -130,11 +130,13 @@ static void check_local(
         const struct cluster *c, const struct cidr *net, size_t i, struct problems *p)
 {
         const struct pool *pool = &c->pools.v[i];
+        bool six = net->ip.family == 6;
         uint64_t size, per = slice(net, &size),
                        room = i + 1 < c->pools.n ? per : size - 1 - LOCAL_FIRST - i * per;
         char text[IP_TEXT + 4];
         if (!per && i == 0)
-                rule_error(p, c, "provider.local.network", "use a /24 or larger",
+                rule_error(p, c, "provider.local.network",
+                        six ? "use a /120 or larger" : "use a /24 or larger",
                         "%s is too small for machines in %d pools", cidr_format(net, text),
                         LOCAL_POOLS);
         else if (i == LOCAL_POOLS && net == c->provider.local.network.v)
@@ -143,7 +145,8 @@ static void check_local(
                         LOCAL_POOLS);
         else if (per && i < LOCAL_POOLS && last_number(pool) > room)
                 problem_add(p, pool->src, "count",
-                        "use a larger provider.local.network, such as 10.117.0.0/16",
+                        six ? "use a larger provider.local.network, such as \"fd00:117::/112\""
+                            : "use a larger provider.local.network, such as 10.117.0.0/16",
                         "provider.local.network %s has addresses for %" PRIu64
                         " machines of this pool, got %zu",
                         cidr_format(net, text), room, last_number(pool));
