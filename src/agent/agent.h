@@ -316,5 +316,6 @@ int pause_main(void);
 
 /* probe.c */
 int probe_main(int argc, char **argv);
+int volume_main(int argc, char **argv); /* volume.c */
 
 #endif

@@ -1,4 +1,5 @@
 /* Charts, their repositories and namespaces. */
+#include "config/addon.h"
 #include "config/rules/rules.h"
 
 static const char *const own_namespaces[] = { "default", "kube-system", "kube-public",
@@ -139,8 +140,7 @@ static void chart(const struct services *s, size_t index, struct problems *p)
                         "without wait a failed release is not noticed, so it cannot be rolled back");
         chart_after(s, c, p);
         if (c->values && c->values->kind != TREE_MAP && c->values->kind != TREE_NULL)
-                problem_add(p, c->values, NULL,
-                        "write them as in the chart's values.yaml, or name a file with valuesFile",
+                problem_add(p, c->values, NULL, "write them as in the chart's values.yaml",
                         "a chart's values must be a map");
         for (size_t i = 0; i < index && index < 1000; i++) {
                 const struct chart *o = &s->charts.v[i];
@@ -152,9 +152,20 @@ static void chart(const struct services *s, size_t index, struct problems *p)
         }
 }
 
+static void addon(const struct addon *a, struct problems *p)
+{
+        enum addon_id id = addon_named(a->name);
+        if (a->values && id != ADDON_COUNT && addon_built_in(id))
+                problem_add(p, a->src, "values",
+                        "leave them out; `slipway addons` says which addons are charts",
+                        "%s is not a chart, so it has no values", a->name);
+}
+
 void rules_services(struct cluster *c, struct problems *p)
 {
         const struct services *s = &c->services;
+        for (size_t i = 0; i < s->addons.n; i++)
+                addon(&s->addons.v[i], p);
         for (size_t i = 0; i < s->repositories.n; i++)
                 repository(&s->repositories.v[i], p);
         for (size_t i = 0; i < s->charts.n; i++)
