@@ -197,6 +197,7 @@ OWN_STAGE = {
     "clients": ["machines/test_under_clients.py"],
     "adopt": ["machines/test_adopt.py"],
     "services": ["machines/test_services.py"],
+    "addons": ["machines/test_addons.py"],
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -210,6 +211,7 @@ STAGES = {
     "clients": (clusters(*OWN_STAGE["clients"]), ["build", "upstream", "previous"]),
     "adopt": (clusters(*OWN_STAGE["adopt"]), ["build", "upstream", "previous"]),
     "services": (clusters(*OWN_STAGE["services"]), ["build", "upstream", "helm"]),
+    "addons": (clusters(*OWN_STAGE["addons"]), ["build", "upstream", "helm", "addon-programs"]),
     "machines": (other_clusters, ["build", "upstream"]),
     "judges": (judges, ["build", "upstream"]),
     "provider": (room("provider"), ["build", "upstream"]),
@@ -259,6 +261,7 @@ UPSTREAM = {
     "upstream": "common",
     "previous": "previous",  # Kubernetes to upgrade from
     "helm": "services",
+    "addon-programs": "addons",  # of the built-in ones
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
 }

@@ -100,7 +100,8 @@ static void chart_after(const struct services *s, const struct chart *c, struct 
         const struct tree *list = tree_get(c->src, "after");
         for (size_t i = 0; i < c->after.n; i++)
                 if (c->after.v[i] && !chart_named(s, c->after.v[i]))
-                        problem_add(p, rule_item(list, i), NULL, "name a chart of services.charts",
+                        problem_add(p, rule_item(list, i), NULL,
+                                "name a chart of services.charts, or an addon that is a chart",
                                 "there is no chart \"%s\"", c->after.v[i]);
 }
 
@@ -140,13 +141,18 @@ static void chart(const struct services *s, size_t index, struct problems *p)
                         "without wait a failed release is not noticed, so it cannot be rolled back");
         chart_after(s, c, p);
         if (c->values && c->values->kind != TREE_MAP && c->values->kind != TREE_NULL)
-                problem_add(p, c->values, NULL, "write them as in the chart's values.yaml",
+                problem_add(p, c->values, NULL,
+                        tree_get(c->src, "chart")
+                                ? "write them as in the chart's values.yaml, or name a file with valuesFile"
+                                : "write them as in the chart's values.yaml",
                         "a chart's values must be a map");
         for (size_t i = 0; i < index && index < 1000; i++) {
                 const struct chart *o = &s->charts.v[i];
                 if (c->name && o->name && c->namespace && o->namespace && streq(c->name, o->name) &&
                         streq(c->namespace, o->namespace))
-                        problem_add(p, c->src, "name", "give it another name or namespace",
+                        problem_add(p, c->src, "name",
+                                tree_get(c->src, "chart") ? "give it another name or namespace"
+                                                          : "give the other another name",
                                 "the chart \"%s\" in namespace %s is already listed %s", c->name,
                                 c->namespace, rule_where(p, o->src, c->src));
         }
