@@ -200,8 +200,8 @@ const struct verb verb_table[] = {
                 .args = "",
                 .summary = "list the software that services.addons installs by name",
                 .help = "Shows the name, version, kind and namespace of each addon, and what else it "
-                        "needs. A built-in addon is applied as a manifest, with images that slipway "
-                        "delivers like its other images; the others are charts of upstream, pulled "
+                        "needs. A built-in addon is applied as a manifest, with images that "
+                        "come to the nodes like CoreDNS's; the others are charts of upstream, pulled "
                         "from their own repositories. With a cluster.yaml, it also shows which of "
                         "them the file has. No machine is contacted.",
                 .options = "",
