@@ -50,7 +50,7 @@ static const struct addon_row addon_table[] = {
                 .url = "https://metallb.github.io/metallb", .chart = "metallb",
                 .privileged = true },
         [ADDON_TRAEFIK] = { "41.6.0", "traefik", "an ingress controller",
-                .needs = "a load balancer, or values: {service: {type: NodePort}}",
+                .needs = "a load balancer, or values: {service: {spec: {type: NodePort}}}",
                 .home = "https://traefik.io", .repository = "traefik",
                 .url = "https://traefik.github.io/charts", .chart = "traefik" },
         [ADDON_ENVOY_GATEWAY] = { "v1.9.1", "envoy-gateway-system",
