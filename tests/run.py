@@ -197,7 +197,6 @@ OWN_STAGE = {
     "clients": ["machines/test_under_clients.py"],
     "adopt": ["machines/test_adopt.py"],
     "services": ["machines/test_services.py"],
-    "addons": ["machines/test_addons.py"],
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -211,7 +210,6 @@ STAGES = {
     "clients": (clusters(*OWN_STAGE["clients"]), ["build", "upstream", "previous"]),
     "adopt": (clusters(*OWN_STAGE["adopt"]), ["build", "upstream", "previous"]),
     "services": (clusters(*OWN_STAGE["services"]), ["build", "upstream", "helm"]),
-    "addons": (clusters(*OWN_STAGE["addons"]), ["build", "upstream", "helm", "addon-programs"]),
     "machines": (other_clusters, ["build", "upstream"]),
     "judges": (judges, ["build", "upstream"]),
     "provider": (room("provider"), ["build", "upstream"]),
@@ -234,6 +232,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136"}),
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
+    "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), []),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
@@ -261,7 +260,7 @@ UPSTREAM = {
     "upstream": "common",
     "previous": "previous",  # Kubernetes to upgrade from
     "helm": "services",
-    "addon-programs": "addons",  # of the built-in ones
+    "addons": "addons",  # programs of the built-in ones
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
 }

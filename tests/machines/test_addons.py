@@ -7,7 +7,7 @@ import charts
 import pytest
 from harness import NEWEST, SLIPWAY, Machines, programs, until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.170.0.0/24}}
   pools:
