@@ -232,6 +232,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136"}),
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
+    "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), []),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
@@ -259,6 +260,7 @@ UPSTREAM = {
     "upstream": "common",
     "previous": "previous",  # Kubernetes to upgrade from
     "helm": "services",
+    "addons": "addons",  # programs of the built-in ones
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
 }

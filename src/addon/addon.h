@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "config/addon.h"
 #include "node/nodespec.h"
 
 /* kubeadm's ConfigMaps and RBAC. `kubelet` is a worker's rendered /var/lib/kubelet/config.yaml,
@@ -27,6 +28,8 @@ void addon_fabric(const struct cluster *c, struct str *out);
  * each only if `node` has it. */
 void addon_joined(const struct cluster *c, const struct nodespec *node, struct str *out);
 void addon_dns(const struct cluster *c, struct str *out);
+/* Of an addon that is built in. */
+void addon_objects(const struct cluster *c, enum addon_id id, struct str *out);
 /* The namespace slipway-verify: a probe on every node behind a service of that name. */
 void addon_verify(const struct cluster *c, const char *service, struct str *out);
 

@@ -1,5 +1,5 @@
-/* Services: what the file installs in the cluster (services.namespaces, manifests, charts), as a
- * plan has it. Pure: no network, no disk. cluster/services/ fills it in and does it. */
+/* Services: what the file installs in the cluster (services.namespaces, addons, manifests, charts),
+ * as a plan has it. Pure: no network, no disk. cluster/services/ fills it in and does it. */
 #ifndef SLIPWAY_ADDON_SERVICE_H
 #define SLIPWAY_ADDON_SERVICE_H
 
@@ -8,7 +8,12 @@
 #include "base/sha256.h"
 #include "config/cluster.h"
 
-enum service_kind { SERVICE_NAMESPACE, SERVICE_MANIFEST, SERVICE_CHART };
+enum service_kind {
+        SERVICE_NAMESPACE,
+        SERVICE_ADDON, /* built in; addons that are charts are SERVICE_CHART */
+        SERVICE_MANIFEST,
+        SERVICE_CHART
+};
 enum service_action {
         SERVICE_KEEP,    /* as wanted */
         SERVICE_INSTALL, /* not there yet */
@@ -28,7 +33,7 @@ struct service {
         const char *name, *ns; /* a manifest's name is its path as the file has it; ns may be "" */
         const char *note;      /* what the plan tells beside the action; NULL: nothing */
         json_t *changes;       /* service_diff; NULL: not known */
-        /* of a manifest: */
+        /* of a manifest or an addon: */
         json_t *objects, *prune; /* in the file now; in the cluster and no longer in the file */
         const json_t *known;     /* what the inventory lists of it; borrowed, NULL: nothing */
         char digest[SHA256_HEX];
@@ -42,6 +47,17 @@ struct service {
         long revision, deployed; /* the newest, and the newest that was deployed; 0: none */
         bool drifted;            /* the newest revision was not made by slipway */
 };
+
+/* What the inventory lists: objects that are applied, and deleted when they are taken out. */
+static inline bool service_has_objects(const struct service *s)
+{
+        return s->kind == SERVICE_MANIFEST || s->kind == SERVICE_ADDON;
+}
+/* Where the inventory lists them. */
+static inline const char *service_section(const struct service *s)
+{
+        return s->kind == SERVICE_ADDON ? "addons" : "manifests";
+}
 
 struct services_found {
         struct service *v;

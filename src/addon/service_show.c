@@ -6,7 +6,7 @@
 
 const char *service_kind_name(enum service_kind k)
 {
-        static const char *const names[] = { "namespace", "manifest", "chart" };
+        static const char *const names[] = { "namespace", "addon", "manifest", "chart" };
         return names[k];
 }
 

@@ -311,10 +311,9 @@ void facts_write(struct agent *a, struct str *out);
 void facts_network(struct str *out); /* facts_net.c */
 void facts_ports(struct str *out);
 
-/* pause.c */
+/* pod/: what the agent is in images of slipway's own */
 int pause_main(void);
-
-/* probe.c */
 int probe_main(int argc, char **argv);
+int volume_main(int argc, char **argv);
 
 #endif

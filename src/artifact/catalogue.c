@@ -1,4 +1,5 @@
 #include "artifact/catalogue.h"
+#include "config/addon.h"
 #include "config/minors.h"
 
 /* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest
@@ -80,6 +81,10 @@ static void set_images(
                 [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v",
                         r->flannel_plugin },
                 [IMG_ETCD] = { "registry.k8s.io/etcd:", arena_printf(a, "%s-0", r->etcd) },
+                [IMG_METRICS_SERVER] = { "registry.k8s.io/metrics-server/metrics-server:v",
+                        addon_row(ADDON_METRICS_SERVER)->version },
+                [IMG_LOCAL_PATH] = { "docker.io/rancher/local-path-provisioner:v",
+                        addon_row(ADDON_LOCAL_PATH)->version },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);
@@ -97,6 +102,19 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
                 return true;
         }
         return false;
+}
+
+bool image_wanted(const struct cluster *c, enum image_id id)
+{
+        static const struct {
+                enum image_id image;
+                enum addon_id addon;
+        } rows_of_addons[] = { { IMG_METRICS_SERVER, ADDON_METRICS_SERVER },
+                { IMG_LOCAL_PATH, ADDON_LOCAL_PATH } };
+        for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
+                if (rows_of_addons[i].image == id)
+                        return cluster_addon(c, rows_of_addons[i].addon);
+        return true;
 }
 
 /* Where the tag begins, and the version it says: "v1.14.6", "3.6.16-0". */

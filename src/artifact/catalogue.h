@@ -36,6 +36,9 @@ enum image_id {
         IMG_KEEPALIVED,
         IMG_PROBE,
         IMG_ETCD,
+        /* Of addons: only where the file has them. */
+        IMG_METRICS_SERVER,
+        IMG_LOCAL_PATH,
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */
         IMG_KUBE_PROXY,
@@ -68,6 +71,9 @@ const char *catalogue_minors(void);
 const char *catalogue_newest(void); /* "1.36.1" */
 /* The version of a tool that only the tests use; NULL: there is no such tool. */
 const char *catalogue_tool(const char *name);
+
+/* Whether the cluster needs it at all: images of addons only if the file has the addon. */
+bool image_wanted(const struct cluster *c, enum image_id id);
 
 /* The image with the tag of `wanted`, another image of the same program: in the arena, or `image`
  * itself when its tag says no version, is as new already (`down`: is the same) or a digest pins it.

@@ -58,6 +58,8 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_FLANNEL] = ON_JOINED,
         [IMG_FLANNEL_PLUGIN] = ON_JOINED,
         [IMG_ETCD] = ON_ETCD | WITH_ETCD_POD,
+        [IMG_METRICS_SERVER] = ON_KUBE,
+        [IMG_LOCAL_PATH] = ON_KUBE,
 };
 
 /* Everything that some node is or has. */
@@ -113,7 +115,7 @@ struct item *fetch_items(const struct cluster *c, struct arena *a, size_t *count
         for (size_t i = 0; i < IMG_COUNT; i++) {
                 const char *name =
                         i == IMG_PAUSE && c->runtime.pause ? c->runtime.pause : cat.images[i].name;
-                if ((image_needs[i] & ~has) == 0)
+                if ((image_needs[i] & ~has) == 0 && image_wanted(c, i))
                         items[n++] = (struct item){ .name = name, .image = true };
         }
         *count = n;

@@ -46,6 +46,8 @@ static const struct origin origins[] = {
         { "kube-bench",              NULL,             NULL,                 NULL,                    "kube-bench",  "kube-bench" },
         { "kubelogin",               NULL,             NULL,                 NULL,                    "kubelogin",   "kubelogin" },
         { "dex",                     NULL,             NULL,                 NULL,                    "dex",         "dex" },
+        { "metrics-server",          NULL,             NULL,                 NULL,                    "metrics-server", "metrics-server" },
+        { "local-path-provisioner",  NULL,             NULL,                 NULL,                    "local-path-provisioner", "local-path-provisioner" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -81,6 +83,11 @@ static const struct recipe recipes[] = {
         /* its own go.mod replaces api/v2 by a directory */
         { "dex", { "github.com/dexidp/dex", "github.com/dexidp/dex/api/v2@v2.1.0" }, { "github.com/dexidp/dex/cmd/dex" }, STRIP,
           "netgo,osusergo,sqlite_omit_load_extension", .cgo = true, .minutes = 5 },
+        /* of addons */
+        { "metrics-server", { "sigs.k8s.io/metrics-server" }, { "sigs.k8s.io/metrics-server/cmd/metrics-server" },
+          STRIP " -X k8s.io/client-go/pkg/version.gitVersion=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 3 },
+        { "local-path-provisioner", { "github.com/rancher/local-path-provisioner" }, { "github.com/rancher/local-path-provisioner" },
+          STRIP " -X main.VERSION=v{v}", .minutes = 2 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
@@ -93,6 +100,8 @@ static const struct image_origin images[] = {
         { "kube-scheduler",          "kubernetes", "kube-scheduler",          "/usr/local/bin/kube-scheduler",          NULL },
         { "etcd",                    "etcd",       "etcd",                    "/usr/local/bin/etcd",                    NULL },
         { "coredns",                 "coredns",    "coredns",                 "/coredns",                               NULL },
+        { "metrics-server",          "metrics-server", "metrics-server",      "/metrics-server",                        "65534:65534" },
+        { "local-path-provisioner",  "local-path-provisioner", "local-path-provisioner", "/usr/bin/local-path-provisioner", NULL },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
         { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },
 };

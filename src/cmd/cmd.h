@@ -70,6 +70,7 @@ int cmd_edit(const struct options *o, struct arena *a, struct edit *e, struct cl
         struct error *err);
 bool cmd_json(const struct options *o); /* -o json */
 
+int cmd_addons(const struct options *o, struct error *err);
 int cmd_adopt(const struct options *o, struct error *err);
 int cmd_check(const struct options *o, struct error *err);
 int cmd_up(const struct options *o, struct error *err);

@@ -480,6 +480,15 @@ struct charts {
         size_t n;
         struct chart *v;
 };
+struct addon { /* config/addon.h has the table of names */
+        const struct tree *src;
+        const char *name;
+        const struct tree *values; /* of a chart's addon; NULL: none */
+};
+struct addons {
+        size_t n;
+        struct addon *v;
+};
 struct dex {
         const struct tree *src;
         const char *host;
@@ -489,9 +498,10 @@ struct dex {
 struct services {
         const struct tree *src;
         struct strings namespaces, manifests;
-        struct repositories repositories;
-        struct charts charts;
-        struct dex dex; /* dex.host NULL: no identity provider */
+        struct addons addons;
+        struct repositories repositories; /* also those of addons */
+        struct charts charts;             /* also those of addons, behind the file's own */
+        struct dex dex;                   /* dex.host NULL: no identity provider */
 };
 
 /* One machine to be, made from pools by cluster_load: in file order, names and indexes stable. */

@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "base/file.h"
+#include "config/addon.h"
 #include "config/env.h"
 #include "config/schema.h"
 #include "config/scalar.h"
@@ -96,6 +97,7 @@ struct cluster *cluster_decode(struct arena *a, const struct tree *document, str
         c->dir = ".";
         c->provider.kind = provider_kind(&c->provider);
         cluster_harden(c);
+        addons_expand(c);
         if (strlen(c->name) > NAME_MAX_LENGTH)
                 problem_add(p, o->metadata.src, "name",
                         "choose a shorter name: machines and files are named after it",

@@ -2,6 +2,7 @@
  * new option is a row here and a member there. The macros only spell the offsets; `def` is the
  * default as a user would write it. */
 #include "config/schema.h"
+#include "config/addon.h"
 #include "config/fabric.h"
 #include "config/minors.h"
 
@@ -411,6 +412,10 @@ SCHEMA(chart, chart, NULL, "A chart to install.",
         { "atomic", T_BOOL, 0, AT(chart, atomic), .def = "true", .help = "Whether a failed upgrade is rolled back and a failed installation removed. Needs `wait`." },
         { "timeout", T_DURATION, 0, AT(chart, timeout), .def = "5m", .min = 1, .max = 86400, .help = "How long the installation may take." });
 
+SCHEMA(addon, addon, "name", "Software that is installed by name. The name alone is enough.",
+        { "name", T_STRING, F_REQUIRED, AT(addon, name), .names = addon_names, .help = "The addon. `slipway addons` lists them with their versions and what each needs.", .example = "metrics-server" },
+        { "values", T_ANY, 0, AT(addon, values), .help = "Values of the addon's chart; they override the addon's own. Only for addons that are charts.", .example = "{replicaCount: 2}" });
+
 SCHEMA(dex, dex, "host", "An identity provider (dex) in the cluster; auth.oidc is derived from it.",
         { "host", T_HOST, 0, AT(dex, host), .help = "The DNS name of the provider.", .example = "dex.example.net" },
         { "port", T_INT, 0, AT(dex, port), .def = "443", .min = 1, .max = 65535, .help = "The port of the provider." },
@@ -419,6 +424,7 @@ SCHEMA(dex, dex, "host", "An identity provider (dex) in the cluster; auth.oidc i
 SCHEMA(services, services, NULL, "Software to install in the cluster.",
         { "namespaces", T_STRINGS, 0, AT(services, namespaces), .item = T_NAME, .help = "Namespaces to create. One that is taken out of the file stays in the cluster." },
         { "manifests", T_STRINGS, 0, AT(services, manifests), .item = T_PATH, .help = "Manifest files to apply. Objects that are taken out of them, or whose file is taken out, are deleted." },
+        { "addons", T_STRUCTS, F_KEY, AT(services, addons), .sub = &addon_schema, .help = "Software to install by name, in the version that belongs to this slipway. One that is taken out of the file is removed. docs/addons.md lists them.", .example = "[metrics-server, local-path]" },
         { "repositories", T_STRUCTS, F_KEY, AT(services, repositories), .sub = &repository_schema, .help = "Chart repositories." },
         { "charts", T_STRUCTS, 0, AT(services, charts), .sub = &chart_schema, .help = "Charts to install. One that is taken out of the file is uninstalled." },
         { "dex", T_STRUCT, 0, AT(services, dex), .sub = &dex_schema, .help = "An identity provider (dex).", .later = LATER_DEX });
@@ -482,7 +488,7 @@ const struct gone gone_table[] = {
         { "fabric", "backend=ipsec", "flannel removed its ipsec backend", "wireguard" },
         { "services", "tiller", "Helm 3 has no tiller", "helm, which needs no component in the cluster" },
         { "services", "helm", "Helm 3 needs no component in the cluster", "helm, with the kubeconfig that `slipway kubeconfig` prints" },
-        { "services", "dashboard", "the Kubernetes dashboard was archived in 2026", "another dashboard, installed with helm" },
+        { "services", "dashboard", "the Kubernetes dashboard was archived in 2026", "services.addons: [headlamp]" },
         { "updates", "strategy=etcd-lock", "locksmith's etcd-lock needs etcd's v2 API, which etcd 3.6 removed", "manual with a reboot coordinator such as kured, or reboot with a window" },
         { "updates", "strategy=best-effort", "locksmith's best-effort falls back on etcd's v2 API, which etcd 3.6 removed", "reboot with windowStart and windowLength" },
         { "encryption", "provider=identity", "identity does not encrypt", "none" },

@@ -92,6 +92,8 @@ static const struct {
         { IMG_CONTROLLER_MANAGER, ON_CONTROL_PLANE },
         { IMG_SCHEDULER, ON_CONTROL_PLANE },
         { IMG_COREDNS, ON_KUBE },
+        { IMG_METRICS_SERVER, ON_KUBE },
+        { IMG_LOCAL_PATH, ON_KUBE },
 };
 
 /* An image that the user chose: the host has it, or pulls it. */
@@ -106,7 +108,7 @@ static bool is_theirs(const struct cluster *c, enum image_id id, const char *nam
 void images_add(const struct context *x, struct nodespec *s)
 {
         for (size_t i = 0; !x->immutable && i < ARRAY_SIZE(images); i++) {
-                if (!needs_met(x, images[i].need))
+                if (!needs_met(x, images[i].need) || !image_wanted(x->cluster, images[i].id))
                         continue;
                 const char *name = x->catalogue.images[images[i].id].name;
                 if (images[i].id == IMG_PAUSE && x->cluster->runtime.pause)

@@ -22,6 +22,7 @@ STANDS_FOR = {
     ("audit", "policy_file"): "audit.policy", ("admission", "config_file"): "admission.config", ("etcd_snapshots", "copy_key_file"): "etcd_snapshots.copy_key",
     ("repository", "ca_file"): "repository.ca_pem", ("repository", "password_file"): "repository.password", ("chart", "values_file"): "chart.values_text",
     ("pool", "hosts"): "cluster.nodes", ("pool", "without"): "cluster.nodes", ("host", "name"): "node.name", ("host", "address"): "node.address", ("host", "ip"): "node.ip", ("node_file", "content_file"): "node_file.content",
+    ("addon", "values"): "chart.values",
     ("cluster", "env"): "cluster.digest",  # its variables are in the values of all the others
 }
 # And what it gives through a function.

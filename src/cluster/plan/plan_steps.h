@@ -46,8 +46,9 @@ enum plan_kind {
         PLAN_VERIFY,     /* from inside pods */
         PLAN_UNINSTALL,  /* a chart that is no longer in the file */
         PLAN_NAMESPACES, /* of services.namespaces */
-        PLAN_MANIFESTS,  /* of services.manifests, and what was taken out of them */
-        PLAN_CHART,      /* installed or upgraded */
+        PLAN_MANIFESTS, /* of services.addons and services.manifests, and what was taken out of them
+                         */
+        PLAN_CHART,     /* installed or upgraded */
         PLAN_KINDS
 };
 

@@ -1,6 +1,8 @@
-/* Namespaces and manifests. What a file's objects are is written down in the cluster before they
- * are applied, so that a run that is killed leaves none that no later run knows of. */
+/* Namespaces, built-in addons and manifests. What a file's objects are is written down in the
+ * cluster before they are applied, so that a run that is killed leaves none that no later run knows
+ * of. */
 #include "base/tree.h"
+#include "config/addon.h"
 #include "cluster/apply/workloads.h"
 #include "cluster/services/services.h"
 
@@ -18,8 +20,8 @@ static void add_document(struct str *out, json_t *object)
 static json_t *inventory_entry(const struct site *s, const struct service *one, bool with)
 {
         const json_t *had = json_object_get(
-                json_object_get(
-                        json_object_get(s->found.services->inventory, "manifests"), one->name),
+                json_object_get(json_object_get(s->found.services->inventory, service_section(one)),
+                        one->name),
                 "objects");
         json_t *objects = json_array();
         size_t i;
@@ -59,23 +61,23 @@ static json_t *inventory_namespaces(const struct site *s)
 static void inventory_document(const struct site *s, bool during, struct str *out)
 {
         const struct services_found *f = s->found.services;
-        json_t *manifests = json_object();
+        json_t *sections = json_pack(
+                "{s:{}, s:{}, s:o}", "addons", "manifests", "namespaces", inventory_namespaces(s));
         for (size_t i = 0; i < f->n; i++) {
                 const struct service *one = &f->v[i];
-                if (one->kind != SERVICE_MANIFEST || (one->action == SERVICE_REMOVE && !during))
+                if (!service_has_objects(one) || (one->action == SERVICE_REMOVE && !during))
                         continue;
                 bool changes = during && one->action != SERVICE_KEEP;
-                json_object_set_new(manifests, one->name, inventory_entry(s, one, changes));
+                json_object_set_new(json_object_get(sections, service_section(one)), one->name,
+                        inventory_entry(s, one, changes));
         }
-        json_t *inventory = json_pack(
-                "{s:o, s:o}", "manifests", manifests, "namespaces", inventory_namespaces(s));
-        char *text CLEANUP(free_p) = json_dumps(inventory, JSON_COMPACT | JSON_SORT_KEYS);
+        char *text CLEANUP(free_p) = json_dumps(sections, JSON_COMPACT | JSON_SORT_KEYS);
         json_t *map = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}}", "apiVersion", "v1", "kind",
                 "ConfigMap", "metadata", "name", "slipway-services", "namespace", "kube-system",
                 "data", "inventory", text);
         add_document(out, map);
         json_decref(map);
-        json_decref(inventory);
+        json_decref(sections);
 }
 
 /* ---- namespaces ---- */
@@ -109,6 +111,10 @@ void step_namespaces(struct step *step)
                         continue;
                 json_t *o = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind",
                         "Namespace", "metadata", "name", one->name);
+                if (addon_privileged(s->cluster, one->name))
+                        json_object_set_new(json_object_get(o, "metadata"), "labels",
+                                json_pack("{s:s}", "pod-security.kubernetes.io/enforce",
+                                        "privileged"));
                 add_document(&documents, o);
                 json_decref(o);
         }
@@ -207,7 +213,7 @@ static void manifests_next(struct manifests_run *m)
         struct str documents CLEANUP(str_wipe_release) = { 0 };
         size_t i;
         json_t *o;
-        while (m->at < f->n && (f->v[m->at].kind != SERVICE_MANIFEST || !f->v[m->at].objects ||
+        while (m->at < f->n && (!service_has_objects(&f->v[m->at]) || !f->v[m->at].objects ||
                                        f->v[m->at].action == SERVICE_KEEP))
                 m->at++;
         if (m->at == f->n) {

@@ -1,8 +1,10 @@
 /* What of services is there, and what is to be done: asked before the plan. Without changes: the
  * files are read, and the API answers three questions; no helm runs. */
+#include "addon/addon.h"
 #include "addon/service.h"
 #include "base/tree.h"
 #include "cluster/services/services.h"
+#include "kube/documents.h"
 #include "kube/wait.h"
 
 #define ASK_MS      15000
@@ -53,12 +55,38 @@ static int look_manifest(struct services_look *l, size_t at, struct error *err)
         return r;
 }
 
+/* Its text is the program's own, but is read as a file's would be. */
+static int look_addon(struct services_look *l, enum addon_id id, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        struct service *s = look_add(l, SERVICE_ADDON, addon_names[id]);
+        s->version = addon_row(id)->version;
+        addon_objects(l->op.site->cluster, id, &text);
+        sha256_hex(str_text(&text), text.len, s->digest);
+        int r = documents_read(str_text(&text), &s->objects, err);
+        return r < 0 ? error_wrap(err, "addon %s", s->name) : 0;
+}
+
+static int look_addons(struct services_look *l, struct error *err)
+{
+        const struct addons *all = &l->op.site->cluster->services.addons;
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < all->n; i++) {
+                enum addon_id id = addon_named(all->v[i].name);
+                if (id == ADDON_COUNT || !addon_built_in(id))
+                        continue;
+                r = look_addon(l, id, err);
+                l->found->v[l->found->n - 1].action = SERVICE_INSTALL;
+        }
+        return r;
+}
+
 static int look_files(struct services_look *l, struct error *err)
 {
         const struct services *w = &l->op.site->cluster->services;
-        int r = 0;
         for (size_t i = 0; i < w->namespaces.n; i++)
                 look_add(l, SERVICE_NAMESPACE, w->namespaces.v[i])->action = SERVICE_INSTALL;
+        int r = look_addons(l, err);
         for (size_t i = 0; r == 0 && i < w->manifests.n; i++) {
                 r = look_manifest(l, i, err);
                 l->found->v[l->found->n - 1].action = SERVICE_INSTALL;
@@ -119,7 +147,7 @@ static void look_compare(struct services_look *l)
                 if (s->kind == SERVICE_CHART && s->action != SERVICE_RECOVER) {
                         l->waiting++;
                         charts_compare(site, l->op.step, s, on_compared, l);
-                } else if (s->kind == SERVICE_MANIFEST && !l->found->blind) {
+                } else if (service_has_objects(s) && !l->found->blind) {
                         l->waiting++;
                         services_judge(site, s->name, s->objects, on_compared, l);
                 }
@@ -129,15 +157,15 @@ static void look_compare(struct services_look *l)
 
 /* ---- the cluster ---- */
 
-static const json_t *inventory_of(const struct services_look *l, const char *manifest)
+static const json_t *inventory_of(const struct services_look *l, const struct service *s)
 {
-        return json_object_get(json_object_get(l->found->inventory, "manifests"), manifest);
+        return json_object_get(json_object_get(l->found->inventory, service_section(s)), s->name);
 }
 
-static bool manifest_known(const struct services_look *l, const char *name)
+static bool service_known(const struct services_look *l, enum service_kind kind, const char *name)
 {
         for (size_t i = 0; i < l->found->n; i++)
-                if (l->found->v[i].kind == SERVICE_MANIFEST && streq(l->found->v[i].name, name))
+                if (l->found->v[i].kind == kind && streq(l->found->v[i].name, name))
                         return true;
         return false;
 }
@@ -147,7 +175,7 @@ static json_t *all_objects(const struct services_look *l)
 {
         json_t *all = json_array();
         for (size_t i = 0; i < l->found->n; i++)
-                if (l->found->v[i].kind == SERVICE_MANIFEST && l->found->v[i].objects)
+                if (service_has_objects(&l->found->v[i]) && l->found->v[i].objects)
                         json_array_extend(all, l->found->v[i].objects);
         return all;
 }
@@ -176,37 +204,46 @@ static void show_objects(struct service *s, const json_t *stay)
 static void look_prune(struct services_look *l, struct service *s, const json_t *all)
 {
         json_t *stay = json_array();
-        s->known = json_object_get(inventory_of(l, s->name), "objects");
+        s->known = json_object_get(inventory_of(l, s), "objects");
         s->prune = service_pruned(s->known, all, stay);
         if (s->action != SERVICE_KEEP)
                 show_objects(s, stay);
         json_decref(stay);
 }
 
+/* What the inventory lists, and the file no longer has. */
+static void look_taken_out(struct services_look *l, enum service_kind kind, const json_t *all)
+{
+        struct service of = { .kind = kind };
+        const char *name;
+        json_t *entry;
+        json_object_foreach(json_object_get(l->found->inventory, service_section(&of)), name, entry)
+        {
+                if (service_known(l, kind, name) || l->found->n > REMOVED_MAX)
+                        continue;
+                struct service *s = look_add(l, kind, arena_strdup(l->op.site->arena, name));
+                enum addon_id id = kind == SERVICE_ADDON ? addon_named(name) : ADDON_COUNT;
+                s->action = SERVICE_REMOVE;
+                s->note = id == ADDON_COUNT ? NULL : addon_row(id)->stays;
+                look_prune(l, s, all);
+        }
+}
+
 static void look_manifests(struct services_look *l)
 {
         json_t *all = all_objects(l);
-        const char *name;
-        json_t *entry;
         for (size_t i = 0; i < l->found->n; i++) {
                 struct service *s = &l->found->v[i];
-                if (s->kind != SERVICE_MANIFEST)
+                if (!service_has_objects(s))
                         continue;
                 const char *digest =
-                        json_string_value(json_object_get(inventory_of(l, s->name), "digest"));
+                        json_string_value(json_object_get(inventory_of(l, s), "digest"));
                 if (digest)
                         s->action = streq(digest, s->digest) ? SERVICE_KEEP : SERVICE_CHANGE;
                 look_prune(l, s, all);
         }
-        json_object_foreach(json_object_get(l->found->inventory, "manifests"), name, entry)
-        {
-                if (manifest_known(l, name) || l->found->n > REMOVED_MAX)
-                        continue;
-                struct service *s =
-                        look_add(l, SERVICE_MANIFEST, arena_strdup(l->op.site->arena, name));
-                s->action = SERVICE_REMOVE;
-                look_prune(l, s, all);
-        }
+        look_taken_out(l, SERVICE_ADDON, all);
+        look_taken_out(l, SERVICE_MANIFEST, all);
         json_decref(all);
 }
 
@@ -379,7 +416,7 @@ void step_services_observe(struct step *step)
         struct services_look *l = arena_new(site->arena, struct services_look);
         l->found = arena_new(site->arena, struct services_found);
         l->found->v = arena_array(site->arena, struct service,
-                w->namespaces.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 2);
+                w->namespaces.n + w->addons.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 2);
         l->op.release = look_release;
         op_begin(&l->op, site, step);
         if (look_files(l, &err) < 0)

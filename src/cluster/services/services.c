@@ -44,7 +44,7 @@ struct step *services_observe_step(struct site *s)
 {
         const struct services *w = &s->cluster->services;
         char *path CLEANUP(free_p) = path_join(s->identity.dir, MARKER);
-        bool any = w->namespaces.n || w->manifests.n || w->charts.n;
+        bool any = w->namespaces.n || w->addons.n || w->manifests.n || w->charts.n;
         if (s->only_stage || (!any && access(path, F_OK) < 0))
                 return NULL;
         return run_step(&s->run, "services", NULL, step_services_observe, s);
@@ -75,11 +75,14 @@ static bool service_done(const struct service *s)
 }
 
 static struct plan_step *kind_step(
-        struct site *s, struct plan *p, enum service_kind kind, enum plan_kind step)
+        struct site *s, struct plan *p, bool objects, enum plan_kind step)
 {
-        for (size_t i = 0; i < s->found.services->n; i++)
-                if (s->found.services->v[i].kind == kind && !service_done(&s->found.services->v[i]))
+        for (size_t i = 0; i < s->found.services->n; i++) {
+                const struct service *one = &s->found.services->v[i];
+                bool its = objects ? service_has_objects(one) : one->kind == SERVICE_NAMESPACE;
+                if (its && !service_done(one))
                         return plan_add(p, step, NULL);
+        }
         return NULL;
 }
 
@@ -103,8 +106,8 @@ void services_steps(struct site *s, struct plan *p, struct plan_step *after)
                 return;
         services_mark(s);
         struct plan_step **steps = arena_array(s->arena, struct plan_step *, f->n + 1);
-        struct plan_step *namespaces = kind_step(s, p, SERVICE_NAMESPACE, PLAN_NAMESPACES),
-                         *manifests = kind_step(s, p, SERVICE_MANIFEST, PLAN_MANIFESTS);
+        struct plan_step *namespaces = kind_step(s, p, false, PLAN_NAMESPACES),
+                         *manifests = kind_step(s, p, true, PLAN_MANIFESTS);
         for (size_t i = 0; i < f->n; i++)
                 if (f->v[i].kind == SERVICE_CHART && !service_done(&f->v[i]))
                         steps[i] = chart_step(s, p, &f->v[i]);

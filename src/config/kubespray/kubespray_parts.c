@@ -220,41 +220,64 @@ void spray_parts(struct spray *k)
 /* ---- what was installed on top ---- */
 
 static const struct {
-        const char *var, *what;
+        const char *var;
+        const char *addon; /* of services.addons; NULL: it has no counterpart */
+        const char *what;  /* a note; NULL: the addon is the same */
 } addons[] = {
-        { "argocd_enabled", "install Argo CD's chart with helm" },
-        { "cert_manager_enabled", "install cert-manager's chart with helm" },
-        { "cephfs_provisioner_enabled",
-                "its successor is the chart ceph-csi-cephfs: install it with helm" },
-        { "cinder_csi_enabled", "install the chart openstack-cinder-csi with helm" },
-        { "dashboard_enabled",
-                "the dashboard was archived in 2026; install the chart of another with helm" },
-        { "gateway_api_enabled", "apply its manifests with kubectl" },
-        { "helm_enabled", "helm runs on your own computer, and tiller was removed" },
-        { "ingress_alb_enabled", "install the chart aws-load-balancer-controller with helm" },
-        { "ingress_nginx_enabled",
-                "ingress-nginx was retired in 2026; install the chart of another ingress or gateway with helm" },
-        { "krew_enabled", "it belongs on your own computer" },
-        { "kube_network_plugin_multus", "apply multus' manifest with kubectl" },
-        { "kube_vip_services_enabled", "apply kube-vip's manifests with kubectl" },
-        { "local_path_provisioner_enabled", "apply its manifest with kubectl" },
-        { "local_volume_provisioner_enabled", "install its chart with helm" },
-        { "metallb_enabled", "install MetalLB's chart with helm" },
-        { "metrics_server_enabled", "install metrics-server's chart with helm" },
-        { "node_feature_discovery_enabled", "install its chart with helm" },
-        { "persistent_volumes_enabled", "install the chart of your CSI driver with helm" },
-        { "rbd_provisioner_enabled",
-                "its successor is the chart ceph-csi-rbd: install it with helm" },
-        { "registry_enabled", "install the chart of a registry with helm" },
+        { "argocd_enabled", NULL, "add Argo CD's chart to services.charts" },
+        { "cert_manager_enabled", "cert-manager", NULL },
+        { "cephfs_provisioner_enabled", NULL,
+                "its successor is the addon ceph-csi-cephfs: add it to services.addons, with the Ceph cluster's monitors in values" },
+        { "cinder_csi_enabled", NULL, "add the chart openstack-cinder-csi to services.charts" },
+        { "dashboard_enabled", "headlamp",
+                "the dashboard was archived in 2026; Headlamp takes its place" },
+        { "gateway_api_enabled", NULL,
+                "the addons envoy-gateway (services.addons) and others bring its definitions" },
+        { "helm_enabled", NULL, "helm runs on your own computer, and tiller was removed" },
+        { "ingress_alb_enabled", NULL,
+                "add the chart aws-load-balancer-controller to services.charts" },
+        { "ingress_nginx_enabled", NULL,
+                "ingress-nginx was retired in 2026; the addons traefik and envoy-gateway (services.addons) take its place" },
+        { "krew_enabled", NULL, "it belongs on your own computer" },
+        { "kube_network_plugin_multus", NULL, "apply multus' manifest with kubectl" },
+        { "kube_vip_services_enabled", NULL,
+                "the addon metallb (services.addons) assigns addresses to Services" },
+        { "local_path_provisioner_enabled", "local-path", NULL },
+        { "local_volume_provisioner_enabled", NULL, "add its chart to services.charts" },
+        { "metallb_enabled", "metallb",
+                "its address ranges are not converted: create an IPAddressPool and an L2Advertisement once it runs" },
+        { "metrics_server_enabled", "metrics-server", NULL },
+        { "node_feature_discovery_enabled", "node-feature-discovery", NULL },
+        { "persistent_volumes_enabled", NULL,
+                "add the chart of your CSI driver to services.charts" },
+        { "rbd_provisioner_enabled", NULL,
+                "its successor is the addon ceph-csi-rbd: add it to services.addons, with the Ceph cluster's monitors in values" },
+        { "registry_enabled", NULL, "add the chart of a registry to services.charts" },
 };
+
+static void spray_named_addons(struct spray *k)
+{
+        struct strings names = { 0, arena_array(k->arena, const char *, ARRAY_SIZE(addons)) };
+        struct spray_section section;
+        spray_begin(k, &section, "services");
+        for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
+                if (!spray_true(k, addons[i].var))
+                        continue;
+                if (addons[i].addon)
+                        names.v[names.n++] = addons[i].addon;
+                if (addons[i].what)
+                        spray_note(k, "%s was on: %s", addons[i].var, addons[i].what);
+        }
+        if (names.n)
+                spray_words(k, "addons", &names);
+        spray_end(k, &section);
+}
 
 void spray_addons(struct spray *k)
 {
         const char *cloud = spray_text(k, "cloud_provider"),
                    *external = spray_text(k, "external_cloud_provider");
-        for (size_t i = 0; i < ARRAY_SIZE(addons); i++)
-                if (spray_true(k, addons[i].var))
-                        spray_note(k, "%s was on: %s", addons[i].var, addons[i].what);
+        spray_named_addons(k);
         if (cloud && !streq(cloud, "none"))
                 spray_note(k,
                         "cloud_provider was %s: in-tree cloud providers were removed in Kubernetes 1.31; install its cloud controller manager with helm or "

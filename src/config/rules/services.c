@@ -1,4 +1,5 @@
 /* Charts, their repositories and namespaces. */
+#include "config/addon.h"
 #include "config/rules/rules.h"
 
 static const char *const own_namespaces[] = { "default", "kube-system", "kube-public",
@@ -99,7 +100,8 @@ static void chart_after(const struct services *s, const struct chart *c, struct 
         const struct tree *list = tree_get(c->src, "after");
         for (size_t i = 0; i < c->after.n; i++)
                 if (c->after.v[i] && !chart_named(s, c->after.v[i]))
-                        problem_add(p, rule_item(list, i), NULL, "name a chart of services.charts",
+                        problem_add(p, rule_item(list, i), NULL,
+                                "name a chart of services.charts, or an addon that is a chart",
                                 "there is no chart \"%s\"", c->after.v[i]);
 }
 
@@ -140,21 +142,36 @@ static void chart(const struct services *s, size_t index, struct problems *p)
         chart_after(s, c, p);
         if (c->values && c->values->kind != TREE_MAP && c->values->kind != TREE_NULL)
                 problem_add(p, c->values, NULL,
-                        "write them as in the chart's values.yaml, or name a file with valuesFile",
+                        tree_get(c->src, "chart")
+                                ? "write them as in the chart's values.yaml, or name a file with valuesFile"
+                                : "write them as in the chart's values.yaml",
                         "a chart's values must be a map");
         for (size_t i = 0; i < index && index < 1000; i++) {
                 const struct chart *o = &s->charts.v[i];
                 if (c->name && o->name && c->namespace && o->namespace && streq(c->name, o->name) &&
                         streq(c->namespace, o->namespace))
-                        problem_add(p, c->src, "name", "give it another name or namespace",
+                        problem_add(p, c->src, "name",
+                                tree_get(c->src, "chart") ? "give it another name or namespace"
+                                                          : "give the other another name",
                                 "the chart \"%s\" in namespace %s is already listed %s", c->name,
                                 c->namespace, rule_where(p, o->src, c->src));
         }
 }
 
+static void addon(const struct addon *a, struct problems *p)
+{
+        enum addon_id id = addon_named(a->name);
+        if (a->values && id != ADDON_COUNT && addon_built_in(id))
+                problem_add(p, a->src, "values",
+                        "leave them out; `slipway addons` says which addons are charts",
+                        "%s is not a chart, so it has no values", a->name);
+}
+
 void rules_services(struct cluster *c, struct problems *p)
 {
         const struct services *s = &c->services;
+        for (size_t i = 0; i < s->addons.n; i++)
+                addon(&s->addons.v[i], p);
         for (size_t i = 0; i < s->repositories.n; i++)
                 repository(&s->repositories.v[i], p);
         for (size_t i = 0; i < s->charts.n; i++)

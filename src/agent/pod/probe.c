@@ -306,6 +306,8 @@ int probe_main(int argc, char **argv)
                 return serve(argv[2], argv[3]);
         if (argc > 2 && streq(argv[1], "ask"))
                 return probe_ask(argc - 2, argv + 2);
+        if (argc > 1 && argv[1][0] == '-')
+                return volume_main(argc, argv);
         fprintf(stderr, "usage: probe serve PORT NAME | probe ask [-t SECONDS] URL...\n");
         return EXIT_USAGE;
 }

@@ -1,0 +1,71 @@
+/* addons: what services.addons can install, and what of it the file has. Asks no cluster. */
+#include <jansson.h>
+
+#include "base/print.h"
+#include "cmd/cmd.h"
+#include "config/addon.h"
+
+static const char *addon_kind(enum addon_id id)
+{
+        return addon_built_in(id) ? "built-in" : "chart";
+}
+
+/* Also from a directory without a file: then nothing is said about one. */
+static int addons_load(
+        const struct options *o, struct arena *a, struct cluster **out, struct error *err)
+{
+        if (!o->files.n && access("cluster.yaml", F_OK) < 0)
+                return 0;
+        return cmd_load(o, a, out, err);
+}
+
+static json_t *addon_json(enum addon_id id, const struct cluster *c)
+{
+        const struct addon_row *row = addon_row(id);
+        json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:s}", "name", addon_names[id],
+                "version", row->version, "kind", addon_kind(id), "namespace", row->space, "what",
+                row->what, "needs", row->needs, "home", row->home);
+        if (row->chart)
+                json_object_set_new(o, "chart",
+                        json_pack("{s:s, s:s, s:s}", "repository", row->repository, "url", row->url,
+                                "name", row->chart));
+        if (c)
+                json_object_set_new(o, "enabled", json_boolean(cluster_addon(c, id)));
+        return o;
+}
+
+static void addons_text(const struct cluster *c)
+{
+        print("%-24s%-10s%-10s%-24s%s%s\n", "NAME", "VERSION", "KIND", "NAMESPACE",
+                c ? "ENABLED  " : "", "WHAT");
+        for (enum addon_id id = 0; id < ADDON_COUNT; id++) {
+                const struct addon_row *row = addon_row(id);
+                print("%-24s%-10s%-10s%-24s%s%s\n", addon_names[id], row->version, addon_kind(id),
+                        row->space,
+                        !c                     ? ""
+                        : cluster_addon(c, id) ? "yes      "
+                                               : "no       ",
+                        row->what);
+                if (row->needs)
+                        print("  needs %s\n", row->needs);
+        }
+}
+
+int cmd_addons(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct cluster *c = NULL;
+        int r = addons_load(o, &a, &c, err);
+        if (r < 0)
+                return r;
+        if (!cmd_json(o)) {
+                addons_text(c);
+                return EXIT_OK;
+        }
+        json_t *list = json_array();
+        for (enum addon_id id = 0; id < ADDON_COUNT; id++)
+                json_array_append_new(list, addon_json(id, c));
+        print_json(list, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        json_decref(list);
+        return EXIT_OK;
+}

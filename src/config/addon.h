@@ -1,0 +1,57 @@
+/* The table of addons: software that services.addons installs by name. A built-in one is a template
+ * of addon/ with images of the catalogue; the others are charts of upstream, which become rows of
+ * services.charts and services.repositories when the file is read. */
+#ifndef SLIPWAY_CONFIG_ADDON_H
+#define SLIPWAY_CONFIG_ADDON_H
+
+#include "config/cluster.h"
+
+enum addon_id {
+        /* built in */
+        ADDON_METRICS_SERVER,
+        ADDON_LOCAL_PATH,
+        /* charts */
+        ADDON_CERT_MANAGER,
+        ADDON_METALLB,
+        ADDON_TRAEFIK,
+        ADDON_ENVOY_GATEWAY,
+        ADDON_KUBE_PROMETHEUS,
+        ADDON_FLUENT_BIT,
+        ADDON_HEADLAMP,
+        ADDON_CEPH_CSI_RBD,
+        ADDON_CEPH_CSI_CEPHFS,
+        ADDON_CLUSTER_AUTOSCALER,
+        ADDON_NODE_FEATURE_DISCOVERY,
+        ADDON_COUNT
+};
+
+struct addon_row {
+        const char *version;  /* of the program, or of the chart as its repository has it */
+        const char *space;    /* the namespace it is installed in */
+        const char *what;     /* a few words, for people */
+        const char *needs;    /* what else the cluster must have; NULL: nothing */
+        const char *home;     /* upstream's page */
+        const char *template; /* built in: of addon/templates; NULL: a chart */
+        const char *stays;    /* built in: what its removal leaves behind; NULL: nothing */
+        /* A chart: */
+        const char *repository; /* a name of services.repositories: one of that name in the file is
+                                   used instead of `url` */
+        const char *url, *chart;
+        const char *values; /* YAML, under those of the file; NULL: the chart's own */
+        bool privileged;    /* its pods need more than the Pod Security level baseline lets them */
+};
+
+extern const char *const addon_names[]; /* by enum addon_id; the last is NULL */
+const struct addon_row *addon_row(enum addon_id id);
+static inline bool addon_built_in(enum addon_id id) { return addon_row(id)->template; }
+/* ADDON_COUNT: there is none of that name (or NULL). */
+enum addon_id addon_named(const char *name);
+/* Whether the file has it. */
+bool cluster_addon(const struct cluster *c, enum addon_id id);
+/* The namespace belongs to an addon of the file whose pods need the level privileged. */
+bool addon_privileged(const struct cluster *c, const char *space);
+
+/* Appends the rows of charts and repositories that the addons of the file stand for. */
+void addons_expand(struct cluster *c);
+
+#endif

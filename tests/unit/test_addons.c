@@ -1,0 +1,142 @@
+/* What the addons of a file stand for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "artifact/catalogue.h"
+#include "config/addon.h"
+#include "config/minors.h"
+#include "config/problem.h"
+
+#define HEAD \
+        "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: " KUBERNETES_NEWEST \
+        "\n  pools: [{name: c, roles: [control-plane, etcd], count: 1}]\n  services:\n"
+
+static struct cluster *addons_decode(struct arena *a, const char *services, struct problems *p)
+{
+        struct error err = { 0 };
+        struct tree *t;
+        const char *text = arena_printf(a, HEAD "%s", services);
+        *p = (struct problems){ .arena = a };
+        assert_int_equal(tree_parse(a, "cluster.yaml", text, strlen(text), &t, &err), 0);
+        return cluster_decode(a, t, p);
+}
+
+/* Every row is whole: a template, or a chart with its place. */
+static void rows_are_whole(void **state)
+{
+        for (enum addon_id id = 0; id < ADDON_COUNT; id++) {
+                const struct addon_row *row = addon_row(id);
+                assert_non_null(addon_names[id]);
+                assert_int_equal(addon_named(addon_names[id]), id);
+                assert_true(row->version && row->space && row->what && row->home);
+                assert_true(!row->template == (row->repository && row->url && row->chart));
+                assert_true(!row->template || (!row->values && !row->privileged));
+                assert_true(row->template || !row->stays);
+        }
+        assert_null(addon_names[ADDON_COUNT]);
+        assert_int_equal(addon_named("nothing"), ADDON_COUNT);
+        assert_int_equal(addon_named(NULL), ADDON_COUNT);
+}
+
+/* The values under those of the file are YAML maps. */
+static void values_are_maps(void **state)
+{
+        struct arena a = { 0 };
+        struct error err = { 0 };
+        struct tree *t;
+        for (enum addon_id id = 0; id < ADDON_COUNT; id++) {
+                const char *values = addon_row(id)->values;
+                if (!values)
+                        continue;
+                assert_int_equal(tree_parse(&a, "values", values, strlen(values), &t, &err), 0);
+                assert_int_equal(t->kind, TREE_MAP);
+        }
+        arena_release(&a);
+}
+
+static void a_built_in_one_is_no_chart(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a, "    addons: [metrics-server]\n", &p);
+        assert_int_equal(p.errors, 0);
+        assert_int_equal(c->services.charts.n, 0);
+        assert_int_equal(c->services.repositories.n, 0);
+        assert_true(cluster_addon(c, ADDON_METRICS_SERVER));
+        assert_false(cluster_addon(c, ADDON_LOCAL_PATH));
+        assert_true(image_wanted(c, IMG_METRICS_SERVER));
+        assert_false(image_wanted(c, IMG_LOCAL_PATH));
+        assert_true(image_wanted(c, IMG_COREDNS));
+        arena_release(&a);
+}
+
+static void a_chart_becomes_rows(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a,
+                "    charts: [{name: web, chart: ./web, after: [metallb]}]\n"
+                "    addons: [ceph-csi-rbd, {name: metallb, values: {a: 1}}, ceph-csi-cephfs]\n",
+                &p);
+        const struct services *s = &c->services;
+        assert_int_equal(p.errors, 0);
+        assert_int_equal(s->charts.n, 4);
+        assert_int_equal(s->repositories.n, 2); /* both of Ceph have one */
+        const struct chart *h = &s->charts.v[2];
+        assert_string_equal(s->charts.v[0].name, "web");
+        assert_string_equal(h->name, "metallb");
+        assert_string_equal(h->chart, "metallb/metallb");
+        assert_string_equal(h->version, addon_row(ADDON_METALLB)->version);
+        assert_string_equal(h->namespace, "metallb-system");
+        assert_true(h->create_namespace && h->wait && h->atomic && h->timeout > 0);
+        assert_non_null(tree_get(h->values, "a"));
+        assert_string_equal(s->repositories.v[1].url, addon_row(ADDON_METALLB)->url);
+        assert_int_equal(s->namespaces.n, 3); /* of privileged ones, so that they get their label */
+        assert_true(addon_privileged(c, "metallb-system"));
+        assert_false(addon_privileged(c, "monitoring"));
+        arena_release(&a);
+}
+
+/* A mirror, a login, a directory: the file's own repository of that name is used. */
+static void the_files_repository_comes_first(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a,
+                "    repositories: [{name: jetstack, url: ./charts}]\n"
+                "    addons: [cert-manager]\n",
+                &p);
+        assert_int_equal(p.errors, 0);
+        assert_int_equal(c->services.repositories.n, 1);
+        assert_string_equal(c->services.repositories.v[0].url, "./charts");
+        assert_string_equal(c->services.charts.v[0].values_text, "crds: {enabled: true}\n");
+        arena_release(&a);
+}
+
+/* What is wrong in the file is complained about, and nothing is made of it. */
+static void holes_are_survived(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a,
+                "    namespaces: [{}, UPPER]\n    repositories: [{url: x}, 3]\n"
+                "    addons: [nothing, 7, {values: 1}, metallb]\n",
+                &p);
+        assert_true(p.errors > 0);
+        assert_int_equal(c->services.charts.n, 1);
+        arena_release(&a);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = { cmocka_unit_test(rows_are_whole),
+                cmocka_unit_test(values_are_maps), cmocka_unit_test(a_built_in_one_is_no_chart),
+                cmocka_unit_test(a_chart_becomes_rows),
+                cmocka_unit_test(the_files_repository_comes_first),
+                cmocka_unit_test(holes_are_survived) };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
