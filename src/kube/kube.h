@@ -73,8 +73,12 @@ enum kube_verb { KUBE_APPLY, KUBE_CHECK, KUBE_DELETE };
 void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg);
 
-/* Lists only the metadata of a collection's objects ("/api/v1/secrets"), page by page, at most
- * `max` of them. items is borrowed, NULL with an error. fn is called once, from the loop. */
+/* Lists a collection's objects ("/api/v1/secrets"), or only their metadata, page by page, at most
+ * `max` of them. `query` is added to the address ("fieldSelector=..."), and may be "". items is
+ * borrowed, NULL with an error. fn is called once, from the loop. */
+void kube_list(struct kube *k, const char *path, const char *query, bool metadata, size_t max,
+        void (*fn)(json_t *items, const char *error, void *arg), void *arg);
+/* Only metadata, by a label selector. */
 void kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
 /* The index of the server that is used now, and its address: for programs that are to use the

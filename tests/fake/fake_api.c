@@ -42,6 +42,8 @@ void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *docume
         void (*fn)(const char *error, void *arg), void *arg);
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
+void __wrap_kube_list(struct kube *k, const char *path, const char *query, bool metadata,
+        size_t max, void (*fn)(json_t *items, const char *error, void *arg), void *arg);
 void __wrap_helm_run(struct site *s, struct step *step, const struct helm_call *call);
 int __wrap_kube_open(struct event_base *base, const struct kube_target *target, struct kube **out,
         struct error *err);
@@ -293,6 +295,8 @@ static void tell_applied(struct fake_call *c, enum how how)
 {
         void (*fn)(const char *, void *) = c->fn.applied;
         void *arg = c->arg;
+        if (c->body && !world.api_gone && (how == HOW_PLAIN || how == HOW_LOST))
+                fake_deleted(c->body);
         call_free(c);
         fn(world.api_gone          ? "the API does not answer"
                 : how == HOW_PLAIN ? NULL
@@ -305,7 +309,9 @@ static void tell_list(struct fake_call *c, enum how how)
         void (*fn)(json_t *, const char *, void *) = c->fn.listed;
         void *arg = c->arg;
         bool good = how == HOW_PLAIN && !world.api_gone;
-        json_t *items = good ? fake_metadata(c->path) : NULL;
+        json_t *items = !good                         ? NULL
+                        : strstr(c->path, "/secrets") ? fake_metadata(c->path)
+                                                      : fake_list(c->path);
         call_free(c);
         fn(items, good ? NULL : "the API does not answer", arg);
         json_decref(items);
@@ -380,7 +386,10 @@ void __wrap_kube_apply(
 void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg)
 {
-        __wrap_kube_apply(k, documents, fn, arg);
+        struct fake_call *c = call_new(
+                CALL_APPLY, "PATCH", "documents", verb == KUBE_DELETE ? documents : NULL, 0);
+        c->fn.applied = fn;
+        c->arg = arg;
 }
 
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
@@ -389,6 +398,13 @@ void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *sel
         struct fake_call *c = call_new(CALL_LIST, "GET", path, NULL, 0);
         c->fn.listed = fn;
         c->arg = arg;
+}
+
+void __wrap_kube_list(struct kube *k, const char *path, const char *query, bool metadata,
+        size_t max, void (*fn)(json_t *items, const char *error, void *arg), void *arg)
+{
+        assert_non_null(k);
+        __wrap_kube_list_metadata(k, path, query, max, fn, arg);
 }
 
 void __wrap_helm_run(struct site *s, struct step *step, const struct helm_call *call)

@@ -24,6 +24,9 @@ void step_chart(struct step *s);             /* arg: task */
 struct task { /* of a step with a chart */
         struct site *site;
         struct service *service;
+        unsigned seconds; /* for an uninstall; 0: as long as the chart says */
+        /* It could not be uninstalled: ends the operation. NULL: the sentence of up. */
+        void (*failed)(struct op *o, const struct task *t, const char *trouble);
 };
 
 #define SECRETS_MAX ((size_t)20000) /* revisions of all releases that are read */
