@@ -13,7 +13,7 @@ build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev lib
 demo="$build python3-venv libseccomp-dev systemd-container mmdebstrap openssh-client iproute2 iptables procps util-linux ca-certificates skopeo"
 test="$demo clang clang-format libclang-rt-dev libcmocka-dev cloud-init ignition haproxy keepalived
   systemd runc conntrack socat ethtool jq man-db zsh fish csh ksh busybox
-  shellcheck openssl git e2fsprogs openssh-server sudo chromium tmux file"
+  shellcheck openssl git docker-registry e2fsprogs openssh-server sudo chromium tmux file"
 
 say() { echo "setup: $*" >&2; }
 
@@ -73,7 +73,7 @@ install() {
   quiet_services off
   for p in $want; do
     case $p in
-    haproxy | keepalived) "${as[@]}" systemctl -q disable "$p" 2>/dev/null || true ;;
+    haproxy | keepalived | docker-registry) "${as[@]}" systemctl -q disable "$p" 2>/dev/null || true ;;
     openssh-server) "${as[@]}" systemctl -q disable ssh 2>/dev/null || true ;;
     cloud-init) "${as[@]}" sh -c 'mkdir -p /etc/cloud && touch /etc/cloud/cloud-init.disabled' ;;
     esac
