@@ -87,7 +87,8 @@ struct world {
         struct fake_call *calls;      /* of the API, open */
         struct fake_fetch *fetches;
         struct fake_release
-                releases[4]; /* of helm, in namespace shop; revision 0: it is not there */
+                releases[4];  /* of helm, in namespace shop; revision 0: it is not there */
+        const char *manifest; /* an older one is in the inventory; NULL: none */
         struct fake_thing balancer, volume;
         bool workload;     /* whose pod uses the volume, and comes back as long as it is there */
         bool early;        /* a node was reset while they were there */

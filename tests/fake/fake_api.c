@@ -40,6 +40,8 @@ void __wrap_kube_apply(
 void __wrap_kube_cancel(struct kube_call *c);
 void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg);
+void __wrap_kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg);
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
 void __wrap_kube_list(struct kube *k, const char *path, const char *query, bool metadata,
@@ -203,6 +205,15 @@ static json_t *nodes_page(bool second)
         return all;
 }
 
+static json_t *inventory(void)
+{
+        json_t *all = json_pack(
+                "{s:{s:{s:s, s:[]}}}", "manifests", world.manifest, "digest", "older", "objects");
+        char *text CLEANUP(free_p) = json_dumps(all, JSON_COMPACT);
+        json_decref(all);
+        return json_pack("{s:{s:s}}", "data", "inventory", text);
+}
+
 static json_t *answer(const struct fake_call *c, int *status)
 {
         *status = 200;
@@ -214,6 +225,8 @@ static json_t *answer(const struct fake_call *c, int *status)
                 return pods_of(c->path);
         if (has_suffix(c->path, "/eviction"))
                 return evict(c->path);
+        if (has_suffix(c->path, "/slipway-services") && world.manifest)
+                return inventory();
         if (streq(c->path, "/version")) {
                 char *v CLEANUP(free_p) = xasprintf("v%s", world.nodes[2].version);
                 return json_pack("{s:s}", "gitVersion", v);
@@ -390,6 +403,12 @@ void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *docume
                 CALL_APPLY, "PATCH", "documents", verb == KUBE_DELETE ? documents : NULL, 0);
         c->fn.applied = fn;
         c->arg = arg;
+}
+
+void __wrap_kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg)
+{
+        __wrap_kube_list_metadata(k, "answers", "", 0, fn, arg);
 }
 
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,

@@ -55,6 +55,7 @@ void fake_services(struct site *s, const char *dir)
                 .manifests = { 1, files },
                 .charts = { ARRAY_SIZE(charts), charts } };
         memcpy(world.releases, releases, sizeof(releases));
+        world.manifest = files[0];
 }
 
 static json_t *secret(const struct fake_release *r, long n, const char *state)

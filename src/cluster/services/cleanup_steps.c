@@ -174,13 +174,13 @@ struct unfinished { /* a release that helm did not end: what of it is left? */
         struct outside_look look;
         struct op *op;
         const struct task *task;
-        const char *trouble;
+        const char *trouble, *hint;
 };
 
 static void unfinished_fail(struct unfinished *u, const char *left)
 {
         op_drop(&u->look.op);
-        op_fail(u->op, EIO, EXIT_STEP, STOP_HINT, "it cannot be uninstalled: %s%s%s", u->trouble,
+        op_fail(u->op, EIO, EXIT_STEP, u->hint, "it cannot be uninstalled: %s%s%s", u->trouble,
                 *left ? "; still there: " : "", left);
 }
 
@@ -200,12 +200,17 @@ static void on_unfinished(struct outside_look *l, const char *error)
 }
 
 /* helm does not say which object it waited for in vain. */
-static void release_unfinished(struct op *o, const struct task *t, const char *trouble)
+static void release_unfinished(struct op *o, const struct task *t, const struct helm_result *h)
 {
-        struct unfinished *u = arena_new(o->site->arena, struct unfinished);
-        *u = (struct unfinished){
-                .op = o, .task = t, .trouble = arena_strdup(o->site->arena, trouble)
-        };
+        struct arena *a = o->site->arena;
+        struct unfinished *u = arena_new(a, struct unfinished);
+        *u = (struct unfinished){ .op = o,
+                .task = t,
+                .trouble = arena_strdup(a, h->trouble),
+                .hint = h->hint ? arena_printf(a,
+                                          "no node was touched; %s; --no-cleanup does without it",
+                                          h->hint)
+                                : STOP_HINT };
         u->look.op.release = outside_look_release;
         op_begin(&u->look.op, o->site, o->step);
         outside_ask(&u->look, 1U << OUTSIDE_SERVICES, on_unfinished);

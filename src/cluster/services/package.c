@@ -223,7 +223,7 @@ static void on_pulled(const struct helm_result *r, void *arg)
                         r->trouble);
                 error_hint(&err, "%s",
                         r->hint ? r->hint
-                                : "check chart and version, and that the repository answers; nothing was changed");
+                                : "check chart and version, the username and caFile of the repository, and that it answers; nothing was changed");
         } else if (pulled_file(f, &path, &err) == 0) {
                 pin_pulled(f, path, &err);
         }

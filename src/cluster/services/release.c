@@ -315,7 +315,7 @@ static void on_uninstalled(const struct helm_result *h, void *arg)
                 return;
         if (h->status && !strstr(h->trouble, "release: not found")) {
                 if (r->task->failed)
-                        r->task->failed(&r->op, r->task, h->trouble);
+                        r->task->failed(&r->op, r->task, h);
                 else
                         release_failed(r, "it cannot be uninstalled", h);
                 return;
