@@ -117,6 +117,7 @@ def test_a_change_is_shown_and_made(cluster):
     assert "chart shop/web  change web-1.1.0" in plan and 'data.color: "red" → "blue"' in plan
     assert "stringData.password: changed" in plan and "hunter2" not in plan and "correcthorse" not in plan
     assert "remove   ConfigMap shop/second" in plan and "tiny" not in plan
+    assert "change   ConfigMap shop/first" in plan and 'data.a: "1" → "2"' in plan
     cluster.slipway("up")
     assert cluster.get("configmap", "web-map", ".data.color") == "blue" and cluster.get("configmap", "first", ".data.a") == "2"
     assert cluster.gone("configmap", "second") and cluster.releases()["web"]["revision"] == "2"
@@ -150,6 +151,52 @@ def test_a_repository_that_lies_or_fails_changes_nothing(cluster):
     assert "another archive of test/other than bundle.lock" in r.stderr and "other" not in cluster.releases()
     del lock["items"]["chart test/other@2.0.0"]
     (cluster.dir / "bundle.lock").write_text(json.dumps(lock))
+
+
+def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
+    """Over TLS that only caFile vouches for, with a login; and again from a bundle, while nobody serves them."""
+    pki, helm = charts.Pki(tmp_path), programs("helm") / "helm"
+    registry, repository = charts.Registry(tmp_path, "me", "secret", pki), charts.Repository("me", "secret", pki)
+    registry.push(helm, "image", "1.0.0", map=charts.MAP)
+    repository.add("tls", "1.0.0", map=charts.MAP)
+    shutil.copy(pki.ca, cluster.dir / "ca.crt")
+    (cluster.dir / "wrong").write_text("wrong\n")
+    (cluster.dir / "wrong").chmod(0o600)
+    rows = ['{name: image, chart: registry/image, version: "1.0.0", namespace: shop}', f'{{name: direct, chart: "{registry.url}/image", version: "1.0.0", namespace: shop}}',
+            '{name: tls, chart: private/tls, version: "1.0.0", namespace: shop}']
+
+    def write(*rows, login="username: me, passwordFile: password", ca=", caFile: ca.crt"):
+        found = [f'{{name: registry, url: "{registry.url}", {login}{ca}}}', f'{{name: private, url: "{repository.url}", {login}{ca}}}']
+        cluster.write(web("blue", "correcthorse"), TINY, *rows, repositories=found)
+
+    for row in (rows[0], rows[2]):
+        write(row, ca="")
+        r = cluster.slipway("plan", ok=6)
+        assert "certificate" in r.stderr and "nothing was changed" in r.stderr
+        write(row, login="username: me, passwordFile: wrong")
+        r = cluster.slipway("plan", ok=6)
+        assert "401" in r.stderr or "unauthorized" in r.stderr.lower()
+    write(*rows)
+    calls = len(cluster.calls())
+    cluster.slipway("up")
+    found = cluster.releases()
+    assert {"image", "direct", "tls"} <= set(found) and found["direct"]["chart"] == "image-1.0.0"
+    assert not any("secret" in call for call in cluster.calls()[calls:])
+    registry.close()
+    repository.close()
+
+    bundle = cluster.dir / "bundle" / "blobs" / "sha256"
+    bundle.mkdir(parents=True)
+    items = json.loads((cluster.dir / "bundle.lock").read_text())["items"]
+    for key in ("chart registry/image@1.0.0", "chart private/tls@1.0.0"):
+        shutil.move(next(CACHE.rglob(items[key]["sha256"])), bundle)
+    cluster.helm("uninstall", "image", "tls", "-n", "shop")
+    assert "cannot be" in cluster.slipway("plan", ok=6).stderr  # nobody has them
+    cluster.text = cluster.text.replace("  services:", "  artifacts: {bundle: ./bundle}\n  services:", 1)
+    (cluster.dir / "cluster.yaml").write_text(cluster.text)
+    cluster.slipway("up")
+    assert {"image", "direct", "tls"} <= set(cluster.releases())
+    cluster.text = cluster.text.replace("  artifacts: {bundle: ./bundle}\n", "", 1)
 
 
 def test_a_failing_hook_is_rolled_back(cluster):
@@ -203,52 +250,6 @@ def test_what_others_changed_is_drift(cluster):
     assert "was not made by slipway" in cluster.slipway("plan").stdout
     cluster.slipway("up")
     assert cluster.get("configmap", "web-map", ".data.color") == "green"
-
-
-def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
-    """Over TLS that only caFile vouches for, with a login; and again from a bundle, while nobody serves them."""
-    pki, helm = charts.Pki(tmp_path), programs("helm") / "helm"
-    registry, repository = charts.Registry(tmp_path, "me", "secret", pki), charts.Repository("me", "secret", pki)
-    registry.push(helm, "image", "1.0.0", map=charts.MAP)
-    repository.add("tls", "1.0.0", map=charts.MAP)
-    shutil.copy(pki.ca, cluster.dir / "ca.crt")
-    (cluster.dir / "wrong").write_text("wrong\n")
-    (cluster.dir / "wrong").chmod(0o600)
-    rows = ['{name: image, chart: registry/image, version: "1.0.0", namespace: shop}', f'{{name: direct, chart: "{registry.url}/image", version: "1.0.0", namespace: shop}}',
-            '{name: tls, chart: private/tls, version: "1.0.0", namespace: shop}']
-
-    def write(*rows, login="username: me, passwordFile: password", ca=", caFile: ca.crt"):
-        found = [f'{{name: registry, url: "{registry.url}", {login}{ca}}}', f'{{name: private, url: "{repository.url}", {login}{ca}}}']
-        cluster.write(web("green", "correcthorse"), TINY, *rows, repositories=found)
-
-    for row in (rows[0], rows[2]):
-        write(row, ca="")
-        r = cluster.slipway("plan", ok=6)
-        assert "certificate" in r.stderr and "nothing was changed" in r.stderr
-        write(row, login="username: me, passwordFile: wrong")
-        r = cluster.slipway("plan", ok=6)
-        assert "401" in r.stderr or "unauthorized" in r.stderr.lower()
-    write(*rows)
-    calls = len(cluster.calls())
-    cluster.slipway("up")
-    found = cluster.releases()
-    assert {"image", "direct", "tls"} <= set(found) and found["direct"]["chart"] == "image-1.0.0"
-    assert not any("secret" in call for call in cluster.calls()[calls:])
-    registry.close()
-    repository.close()
-
-    bundle = cluster.dir / "bundle" / "blobs" / "sha256"
-    bundle.mkdir(parents=True)
-    items = json.loads((cluster.dir / "bundle.lock").read_text())["items"]
-    for key in ("chart registry/image@1.0.0", "chart private/tls@1.0.0"):
-        shutil.move(next(CACHE.rglob(items[key]["sha256"])), bundle)
-    cluster.helm("uninstall", "image", "tls", "-n", "shop")
-    assert "cannot be" in cluster.slipway("plan", ok=6).stderr  # nobody has them
-    cluster.text = cluster.text.replace("  services:", "  artifacts: {bundle: ./bundle}\n  services:", 1)
-    (cluster.dir / "cluster.yaml").write_text(cluster.text)
-    cluster.slipway("up")
-    assert {"image", "direct", "tls"} <= set(cluster.releases())
-    cluster.text = cluster.text.replace("  artifacts: {bundle: ./bundle}\n", "", 1)
 
 
 def test_what_is_taken_out_goes_and_the_namespace_stays(cluster):
@@ -358,7 +359,7 @@ def test_down_ends_what_is_outside_first(cluster, outside):
     charts.write(cluster.dir / "front", front | {"templates/hook.yaml": charts.hook("pre-delete", '[ask, "-t", "600", "tcp://kubernetes.default:443"]')})
     charts.write(cluster.dir / "driver", charts.files("driver", "1.0.0", map=charts.MAP))
     (cluster.dir / "stored.yaml").write_text(STORED)
-    cluster.write("{name: driver, chart: ./driver, namespace: shop}", "{name: front, chart: ./front, namespace: shop, after: [driver], wait: false}", manifests="[]")
+    cluster.write("{name: driver, chart: ./driver, namespace: shop}", "{name: front, chart: ./front, namespace: shop, after: [driver], wait: false, atomic: false}", manifests="[]")
     cluster.slipway("up")
     cluster.kubectl("apply", "-f", cluster.dir / "stored.yaml")
     cluster.kubectl("apply", "-f", "-", text=BALANCER.replace("NAME", "stuck"))
