@@ -73,7 +73,7 @@ static struct outside_object read_object(
         return o;
 }
 
-static bool same_object(const struct outside_object *a, const struct outside_object *b)
+static bool outside_same(const struct outside_object *a, const struct outside_object *b)
 {
         return streq(a->kind, b->kind) && streq(a->ns, b->ns) && streq(a->name, b->name);
 }
@@ -81,7 +81,7 @@ static bool same_object(const struct outside_object *a, const struct outside_obj
 static bool has_object(const struct outside_objects *v, const struct outside_object *o)
 {
         for (size_t i = 0; i < v->n; i++)
-                if (same_object(&v->v[i], o))
+                if (outside_same(&v->v[i], o))
                         return true;
         return false;
 }

@@ -9,7 +9,7 @@ bool outside_any(const struct outside *o)
         return o && (o->release_count || o->balancers.n || o->claims.n);
 }
 
-static void add_name(struct str *s, size_t i, const char *ns, const char *name)
+static void outside_add_name(struct str *s, size_t i, const char *ns, const char *name)
 {
         if (i < SHOWN)
                 str_addf(s, "%s%s%s%s", i ? ", " : "", ns, *ns ? "/" : "", name);
@@ -39,19 +39,19 @@ static void show_releases(const struct outside *o, struct str *out)
 {
         struct str names CLEANUP(str_release) = { 0 };
         for (size_t i = 0; i < o->release_count; i++)
-                add_name(&names, i, o->releases[i].ns, o->releases[i].name);
+                outside_add_name(&names, i, o->releases[i].ns, o->releases[i].name);
         add_rest(&names, o->release_count);
         if (o->release_count)
                 text_addf(out, "  %zu release%s: %s\n", o->release_count,
                         o->release_count == 1 ? "" : "s", str_text(&names));
 }
 
-static void show_objects(const struct outside_objects *v, const char *one, const char *many,
+static void outside_show_objects(const struct outside_objects *v, const char *one, const char *many,
         const char *more, struct str *out)
 {
         struct str names CLEANUP(str_release) = { 0 };
         for (size_t i = 0; i < v->n; i++)
-                add_name(&names, i, v->v[i].ns, v->v[i].name);
+                outside_add_name(&names, i, v->v[i].ns, v->v[i].name);
         add_rest(&names, v->n);
         if (v->n)
                 text_addf(out, "  %zu %s: %s%s\n", v->n, v->n == 1 ? one : many, str_text(&names),
@@ -69,14 +69,14 @@ void outside_text(const struct outside *o, struct str *out)
         if (outside_any(o))
                 text_addf(out, "Before the nodes go, this is deleted in the cluster:\n");
         show_releases(o, out);
-        show_objects(&o->balancers, "Service of type LoadBalancer", "Services of type LoadBalancer",
-                "", out);
-        show_objects(&o->claims, "PersistentVolumeClaim with its volume",
+        outside_show_objects(&o->balancers, "Service of type LoadBalancer",
+                "Services of type LoadBalancer", "", out);
+        outside_show_objects(&o->claims, "PersistentVolumeClaim with its volume",
                 "PersistentVolumeClaims with their volumes",
                 o->holders.n ? ", and the pods that use them" : "", out);
         if (o->kept.n)
                 text_addf(out, "This stays where it is, because its reclaim policy is Retain:\n");
-        show_objects(&o->kept, "PersistentVolume", "PersistentVolumes", "", out);
+        outside_show_objects(&o->kept, "PersistentVolume", "PersistentVolumes", "", out);
 }
 
 /* ---- JSON ---- */
