@@ -35,6 +35,8 @@ void service_inputs(const struct chart *c, const char *package_digest, char out[
         inputs_add(&sum, c->name);
         inputs_add(&sum, c->namespace);
         inputs_add(&sum, c->values_text);
+        for (size_t i = 0; i < c->values_texts.n; i++)
+                inputs_add(&sum, c->values_texts.v[i]);
         inputs_add(&sum, str_text(&values));
         sha256_end(&sum, hex);
         memcpy(out, hex, SERVICE_INPUTS - 1);
