@@ -163,7 +163,9 @@ def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
     (cluster.dir / "wrong").write_text("wrong\n")
     (cluster.dir / "wrong").chmod(0o600)
     rows = ['{name: image, chart: registry/image, version: "1.0.0", namespace: shop}', f'{{name: direct, chart: "{registry.url}/image", version: "1.0.0", namespace: shop}}',
-            '{name: tls, chart: private/tls, version: "1.0.0", namespace: shop}']
+            '{name: tls, chart: private/tls, version: "1.0.0", namespace: shop, valuesFiles: [one.yaml, two.yaml]}']
+    (cluster.dir / "one.yaml").write_text("{color: one, password: one}")
+    (cluster.dir / "two.yaml").write_text("{color: two}")
 
     def write(*rows, login="username: me, passwordFile: password", ca=", caFile: ca.crt"):
         found = [f'{{name: registry, url: "{registry.url}", {login}{ca}}}', f'{{name: private, url: "{repository.url}", {login}{ca}}}']
@@ -180,7 +182,7 @@ def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
     calls = len(cluster.calls())
     cluster.slipway("up")
     found = cluster.releases()
-    assert {"image", "direct", "tls"} <= set(found) and found["direct"]["chart"] == "image-1.0.0"
+    assert {"image", "direct", "tls"} <= set(found) and found["direct"]["chart"] == "image-1.0.0" and cluster.get("configmap", "tls-map", ".data.color") == "two"
     assert not any("secret" in call for call in cluster.calls()[calls:])
     registry.close()
     repository.close()
