@@ -13,7 +13,7 @@ build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev lib
 demo="$build python3-venv libseccomp-dev systemd-container mmdebstrap openssh-client iproute2 iptables procps util-linux ca-certificates skopeo"
 test="$demo clang clang-format libclang-rt-dev libcmocka-dev cloud-init ignition haproxy keepalived
   systemd runc conntrack socat ethtool jq man-db zsh fish csh ksh busybox
-  shellcheck openssl git e2fsprogs openssh-server sudo chromium tmux file docker-registry"
+  shellcheck openssl git docker-registry e2fsprogs openssh-server sudo chromium tmux file"
 
 say() { echo "setup: $*" >&2; }
 

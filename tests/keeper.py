@@ -119,7 +119,7 @@ def take_down(state, build):
     """Ends the machines of one cluster; what went wrong, or None."""
     home = next((p for p in state.parents if (p / "cluster.yaml").exists()), state)
     ours = state.parent.name == ".slipway"
-    command = [build / "slipway", "down"] if ours else [build / "tests" / "provider" / "provider_tool", home / "cluster.yaml", state, "down"]
+    command = [build / "slipway", "down", "--no-cleanup"] if ours else [build / "tests" / "provider" / "provider_tool", home / "cluster.yaml", state, "down"]
     try:
         r = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as e:

@@ -1,5 +1,6 @@
 #include "addon/service.h"
 #include "base/tree.h"
+#include "config/scalar.h"
 
 #define INPUTS_VERSION "1" /* another one upgrades every release once */
 
@@ -34,6 +35,8 @@ void service_inputs(const struct chart *c, const char *package_digest, char out[
         inputs_add(&sum, c->name);
         inputs_add(&sum, c->namespace);
         inputs_add(&sum, c->values_text);
+        for (size_t i = 0; i < c->values_texts.n; i++)
+                inputs_add(&sum, c->values_texts.v[i]);
         inputs_add(&sum, str_text(&values));
         sha256_end(&sum, hex);
         memcpy(out, hex, SERVICE_INPUTS - 1);
@@ -125,6 +128,14 @@ static bool chart_wanted(const struct services *wanted, const char *name, const 
         return false;
 }
 
+/* The API says these names, and they become arguments of helm: a word, and no option. */
+static bool release_word(const char *s)
+{
+        size_t n = strlen(s);
+        return n && n <= 53 && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == 0 &&
+               !strchr(".-", s[0]) && !strchr(".-", s[n - 1]);
+}
+
 size_t service_removed(const struct services *wanted, const json_t *secrets, struct arena *a,
         struct service *out, size_t room)
 {
@@ -134,7 +145,8 @@ size_t service_removed(const struct services *wanted, const json_t *secrets, str
         {
                 const char *name = service_label(secret, "name"),
                            *ns = service_meta(secret, "namespace");
-                bool seen = !name || chart_wanted(wanted, name, ns) || n == room;
+                bool seen = !name || !release_word(name) || name_fault(ns) ||
+                            chart_wanted(wanted, name, ns) || n == room;
                 for (size_t k = 0; !seen && k < n; k++)
                         seen = streq(out[k].name, name) && streq(out[k].ns, ns);
                 if (seen)

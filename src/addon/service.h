@@ -81,6 +81,10 @@ size_t service_removed(const struct services *wanted, const json_t *secrets, str
  * fields: ["data.a: \"1\" → \"2\""]}]. Values of Secrets are never in it. `ns`: of objects that
  * name none. */
 json_t *service_diff(const json_t *before, const json_t *after, const char *ns);
+/* Appends the differences between objects as they are and as they would be, where they are there;
+ * without what the API itself writes (status, versions). Both in the same order, null: not there.
+ */
+void service_diff_live(const json_t *is, const json_t *would, json_t *changes);
 /* "ConfigMap shop/web"; malloc'd. */
 char *service_object_name(const json_t *object, const char *ns);
 /* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};

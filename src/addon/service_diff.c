@@ -192,6 +192,33 @@ json_t *service_diff(const json_t *before, const json_t *after, const char *ns)
         return out;
 }
 
+/* Without what nobody asked for. */
+static json_t *diff_wanted(const json_t *object)
+{
+        static const char *const own[] = { "managedFields", "resourceVersion", "uid", "generation",
+                "creationTimestamp" };
+        json_t *o = json_deep_copy(object), *meta = json_object_get(o, "metadata");
+        for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+                json_object_del(meta, own[i]);
+        json_object_del(o, "status");
+        return o;
+}
+
+void service_diff_live(const json_t *is, const json_t *would, json_t *changes)
+{
+        for (size_t i = 0; i < json_array_size(is) && i < json_array_size(would); i++) {
+                if (!json_is_object(json_array_get(is, i)) ||
+                        !json_is_object(json_array_get(would, i)))
+                        continue;
+                json_t *a = diff_wanted(json_array_get(is, i)),
+                       *b = diff_wanted(json_array_get(would, i));
+                if (!json_equal(a, b))
+                        diff_add(changes, "change", b, "", diff_fields(a, b));
+                json_decref(a);
+                json_decref(b);
+        }
+}
+
 json_t *service_reference(const json_t *object)
 {
         const char *ns = diff_meta(object, "namespace");

@@ -38,6 +38,8 @@ struct options {
         const char *lines, *kubeconfig, *ttl, *user, *token_file, *to;
         bool follow, merge, oidc, use, yes, exit_code, watch, hardening;
         bool ask_sudo_password, finish, control_plane, ssh_config, ansible;
+        bool no_cleanup;
+        const char *cleanup_timeout;
         const char *key; /* --key */
         struct strings ssh_options;
         struct strings args; /* what is left */

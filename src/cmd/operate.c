@@ -87,7 +87,7 @@ int operate_begin(struct operation *op, const struct options *o, struct site *s,
 int operate_close(struct operation *op, int r, struct error *err)
 {
         struct site *s = op->site;
-        bool declined = r == -ECANCELED && !err->message;
+        bool declined = r == -ECANCELED && (!err->message || err->status == EXIT_USAGE);
         struct error late CLEANUP(error_release) = { 0 };
         int synced = identity_sync(&s->identity, r < 0 ? &late : err);
         const char *result = declined      ? RESULT_DECLINED
@@ -96,7 +96,7 @@ int operate_close(struct operation *op, int r, struct error *err)
                                            : "done";
         journal_close(op->journal, result);
         ui_end(op->ui, s->identity.dir, result);
-        if (declined)
+        if (declined && !err->message)
                 return error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
         return r < 0 ? r : synced;
 }

@@ -2,33 +2,60 @@
  * cluster. down: the whole cluster goes, with the machines that slipway made. */
 #include <event2/event.h>
 
+#include "addon/outside.h"
 #include "cluster/leave/leave.h"
+#include "cluster/services/cleanup.h"
 #include "cluster/up/up.h"
 #include "cmd/operate.h"
+#include "config/scalar.h"
+
+#define CLEANUP_MAX ((int64_t)24 * 3600)
 
 /* Data goes for good, so it is asked for by name. */
-static int reset_ask(const struct options *o, struct site *s, struct error *err)
+static int reset_ask(const struct operation *op, struct error *err)
 {
+        struct site *s = op->site;
+        struct str text CLEANUP(str_release) = { 0 };
         size_t n = 0;
+        bool all = leave_all(s);
         for (size_t i = 0; i < s->count; i++)
                 n += s->members[i].plan.leaving != 0;
-        bool all = leave_all(s);
-        if (o->yes)
-                return 0;
-        print_err("Kubernetes will be removed from %zu host%s, with all its data:", n,
+        text_addf(&text, "Kubernetes will be removed from %zu host%s, with all its data:", n,
                 n == 1 ? "" : "s");
         for (size_t i = 0; i < s->count; i++)
                 if (s->members[i].plan.leaving)
-                        print_err(" %s", s->members[i].node->name);
-        print_err(all ? "\nThis is the whole cluster. Type its name (%s) to go on: "
-                      : "\nType yes to go on: ",
-                s->cluster->name);
-        if (operate_answer(all ? s->cluster->name : "yes"))
+                        text_addf(&text, " %s", s->members[i].node->name);
+        if (all)
+                text_addf(&text, "\nThis is the whole cluster. Type its name (%s) to go on: ",
+                        s->cluster->name);
+        else
+                text_addf(&text, "\nType yes to go on: ");
+        if (ui_ask_for(op->ui, str_text(&text), all ? s->cluster->name : "yes"))
                 return 0;
-        print_err("\n");
         error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
         return error_hint(
                 err, all ? "type the cluster's name, or give --yes" : "type yes, or give --yes");
+}
+
+/* Machines that slipway made can be made again; what is deleted outside of them is a person's
+ * business, when one is there. */
+static int machines_ask(const struct operation *op, struct error *err)
+{
+        bool asks = outside_any(op->site->found.outside) &&
+                    operate_approval(op->options) == APPROVAL_ASK;
+        return !asks || ui_ask(op->ui, "go on?") ? 0 : -ECANCELED;
+}
+
+static void outside_say(const struct operation *op)
+{
+        const struct outside *o = op->site->found.outside;
+        struct str text CLEANUP(str_release) = { 0 };
+        outside_text(o, &text);
+        if (!text.len)
+                return;
+        json_t *json = outside_json(o);
+        ui_say(op->ui, str_text(&text), json);
+        json_decref(json);
 }
 
 static void reset_say(const struct options *o, const struct site *s)
@@ -42,14 +69,50 @@ static void reset_say(const struct options *o, const struct site *s)
                 print("done; take the nodes out of cluster.yaml, or the next slipway up brings them back.\n");
 }
 
+static int cleanup_time(const struct options *o, unsigned *seconds, struct error *err)
+{
+        int64_t n = CLEANUP_SECONDS;
+        *seconds = 0;
+        if (o->no_cleanup)
+                return 0;
+        if (o->cleanup_timeout &&
+                (!duration_parse(o->cleanup_timeout, false, &n) || n <= 0 || n > CLEANUP_MAX)) {
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "--cleanup-timeout: '%s' is not a time of at most 24 hours",
+                        o->cleanup_timeout);
+                return error_hint(err, "write it as 90s, 5m or 1h");
+        }
+        *seconds = (unsigned)n;
+        return 0;
+}
+
+/* Choose, look, ask, do. */
+static int reset_nodes(const struct options *o, struct site *s, const struct strings *names,
+        unsigned how, struct error *err)
+{
+        struct operation op;
+        int r = leave_choose(s, names, how, err);
+        if (r == 0)
+                r = cleanup_time(o, &s->cleanup, err);
+        if (r == 0)
+                r = operate_begin(&op, o, s, err);
+        if (r < 0)
+                return r;
+        r = leave_observe(s, err);
+        if (r == 0) {
+                outside_say(&op);
+                if (!o->yes)
+                        r = (how & LEAVE_MACHINE ? machines_ask : reset_ask)(&op, err);
+        }
+        if (r == 0)
+                r = leave_apply(s, err);
+        return operate_close(&op, r, err);
+}
+
 static int reset_hosts(
         const struct options *o, struct site *s, const struct strings *names, struct error *err)
 {
-        int r = leave_choose(s, names, o->force ? LEAVE_FORCE : 0, err);
-        if (r == 0)
-                r = reset_ask(o, s, err);
-        if (r == 0)
-                r = cmd_operate(o, s, leave_apply, err);
+        int r = reset_nodes(o, s, names, o->force ? LEAVE_FORCE : 0, err);
         if (r == 0)
                 reset_say(o, s);
         return r;
@@ -58,8 +121,7 @@ static int reset_hosts(
 static int remove_machines(
         const struct options *o, struct site *s, const struct strings *names, struct error *err)
 {
-        int r = leave_choose(s, names, LEAVE_MACHINE, err);
-        return r < 0 ? r : cmd_operate(o, s, leave_apply, err);
+        return reset_nodes(o, s, names, LEAVE_MACHINE, err);
 }
 
 static int reset_run(const struct options *o, const char *verb, const struct strings *names,

@@ -116,8 +116,14 @@ const struct verb verb_table[] = {
                 .summary = "delete the machines that slipway created",
                 .help = "Deletes every machine of the cluster with all its data. On existing hosts "
                         "(provider ssh) it does what 'reset' does for all of them. The cluster's "
-                        "certificates stay in the state directory.",
-                .options = "yes force",
+                        "certificates stay in the state directory. Before that, what the cluster "
+                        "has outside itself is shown, deleted and waited for: releases that slipway "
+                        "made are uninstalled, Services of type LoadBalancer and "
+                        "PersistentVolumeClaims with the reclaim policy Delete are deleted. If "
+                        "something does not go within --cleanup-timeout, down stops before the "
+                        "first node and names it; --no-cleanup skips all of this. If the API does "
+                        "not answer, down says so and goes on.",
+                .options = "yes force no-cleanup cleanup-timeout",
                 .run = cmd_down },
         { .name = "reset",
                 .args = "[NODE...]",
@@ -129,9 +135,11 @@ const struct verb verb_table[] = {
                         "rules, packages. Files and settings that slipway had replaced are "
                         "restored. An etcd member that the quorum needs is refused. It also works "
                         "on broken nodes and can be repeated. Without a NODE it resets the whole "
-                        "cluster and asks for the cluster's name, unless --yes is given. --force "
-                        "skips the drain, and continues without the API if that does not answer.",
-                .options = "yes force",
+                        "cluster and asks for the cluster's name, unless --yes is given; before "
+                        "that it deletes what the cluster has outside itself, as 'slipway down' "
+                        "does. --force skips the drain, and continues without the API if that does "
+                        "not answer.",
+                .options = "yes force no-cleanup cleanup-timeout",
                 .run = cmd_reset },
         { .name = "adopt",
                 .args = "[USER@]HOST[:PORT]",

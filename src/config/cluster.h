@@ -472,7 +472,9 @@ struct chart {
         bool create_namespace, wait, atomic;
         const struct tree *values;
         const char *values_file;
-        const char *values_text; /* of that file; read by cluster_load */
+        const char *values_text;     /* of that file; read by cluster_load */
+        struct strings values_files; /* instead of it, several */
+        struct strings values_texts; /* of those files; read by cluster_load */
         struct strings after;
         int64_t timeout;
 };

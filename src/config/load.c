@@ -162,14 +162,13 @@ static const char *document_fault(struct str *s)
                                                                      : NULL;
 }
 
-static void load_read_text(struct cluster *c, struct problems *p, const struct tree *src,
-        const char *field, const char *path, const char *(*fault)(struct str *), const char **out)
+/* `at`: where the path is written; problems are those of src.field. */
+static void load_text_at(struct cluster *c, struct problems *p, const struct tree *src,
+        const char *field, const struct tree *at, const char *path,
+        const char *(*fault)(struct str *), const char **out)
 {
         struct str s CLEANUP(str_wipe_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        const struct tree *at = tree_get(src, field);
-        if (!path || !*path)
-                return;
         const char *real = cluster_path(c->arena, at, path), *why;
         bool secret = fault == password_fault || fault == load_key_fault || fault == secret_fault;
         if ((secret ? file_read_secret : file_read)(real, TEXT_MAX, &s, &err) < 0)
@@ -187,6 +186,27 @@ static void load_read_text(struct cluster *c, struct problems *p, const struct t
                 *out = arena_strdup(c->arena, str_text(&s));
 }
 
+static void load_read_text(struct cluster *c, struct problems *p, const struct tree *src,
+        const char *field, const char *path, const char *(*fault)(struct str *), const char **out)
+{
+        if (path && *path)
+                load_text_at(c, p, src, field, tree_get(src, field), path, fault, out);
+}
+
+/* The texts of a list of files; "" for one that cannot be used. */
+static void load_read_texts(struct cluster *c, struct problems *p, const struct tree *list,
+        const struct strings *paths, const char *(*fault)(struct str *), struct strings *out)
+{
+        const char **texts = arena_array(c->arena, const char *, paths->n + 1);
+        const struct tree *at = list && list->kind == TREE_LIST ? list->first : list;
+        for (size_t i = 0; i < paths->n; i++, at = at ? at->next : NULL) {
+                texts[i] = "";
+                if (at && paths->v[i])
+                        load_text_at(c, p, at, NULL, at, paths->v[i], fault, &texts[i]);
+        }
+        *out = (struct strings){ paths->n, texts };
+}
+
 static void load_services(struct cluster *c, struct problems *p)
 {
         for (size_t i = 0; i < c->services.repositories.n; i++) {
@@ -199,6 +219,8 @@ static void load_services(struct cluster *c, struct problems *p)
                 struct chart *h = &c->services.charts.v[i];
                 load_read_text(c, p, h->src, "valuesFile", h->values_file, document_fault,
                         &h->values_text);
+                load_read_texts(c, p, tree_get(h->src, "valuesFiles"), &h->values_files,
+                        document_fault, &h->values_texts);
         }
 }
 

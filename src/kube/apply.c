@@ -26,6 +26,7 @@ static void apply_destroy(struct kube_call *c)
                 document_release(&a->documents[i]);
         free(a->documents);
         json_decref(a->crds);
+        json_decref(a->answers);
         event_free(a->timer);
         str_release(&a->errors);
         free(a);
@@ -34,12 +35,17 @@ static void apply_destroy(struct kube_call *c)
 static void kube_apply_finish(struct apply *a)
 {
         void (*fn)(const char *error, void *arg) = a->fn;
+        void (*told)(json_t * objects, const char *error, void *arg) = a->told;
         void *arg = a->arg;
+        json_auto_t *answers = json_incref(a->answers);
         if (a->failed > MAX_SENTENCES)
                 str_addf(&a->errors, "; and %u more", a->failed - MAX_SENTENCES);
         char *error CLEANUP(free_p) = a->failed ? str_take(&a->errors) : NULL;
         apply_destroy(&a->call);
-        fn(error, arg);
+        if (told)
+                told(error ? NULL : answers, error, arg);
+        else
+                fn(error, arg);
 }
 
 /* Starts the next phase with documents; none after a failure. */
@@ -115,8 +121,8 @@ void kube_apply(
         kube_objects(k, KUBE_APPLY, documents, fn, arg);
 }
 
-void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
-        void (*fn)(const char *error, void *arg), void *arg)
+static struct apply *kube_apply_new(
+        struct kube *k, enum kube_verb verb, const char *documents, void *arg)
 {
         struct apply *a = xcalloc(1, sizeof(*a));
         struct error err CLEANUP(error_release) = { 0 };
@@ -125,7 +131,6 @@ void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         size_t i;
         a->call = (struct kube_call){ .k = k, .destroy = apply_destroy };
         a->verb = verb;
-        a->fn = fn;
         a->arg = arg;
         a->crds = json_array();
         a->timer = evtimer_new(k->base, kube_apply_on_timer, a);
@@ -139,4 +144,21 @@ void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         json_array_foreach(objects, i, object) document_init(&a->documents[a->count++], a, object);
         call_link(k, &a->call);
         event_after(a->timer, 0); /* fn is called from the loop, never from here */
+        return a;
+}
+
+void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(const char *error, void *arg), void *arg)
+{
+        kube_apply_new(k, verb, documents, arg)->fn = fn;
+}
+
+void kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg)
+{
+        struct apply *a = kube_apply_new(k, verb, documents, arg);
+        a->told = fn;
+        a->answers = json_array();
+        for (size_t i = 0; i < a->count; i++)
+                json_array_append_new(a->answers, json_null());
 }

@@ -25,8 +25,10 @@ struct apply {
         unsigned phase, failed;
         json_t *crds; /* CRDs among the documents */
         struct str errors;
-        struct event *timer; /* of the next phase */
-        void (*fn)(const char *error, void *arg);
+        struct event *timer;                      /* of the next phase */
+        void (*fn)(const char *error, void *arg); /* one of the two */
+        void (*told)(json_t *objects, const char *error, void *arg);
+        json_t *answers; /* for `told`; else NULL */
         void *arg;
 };
 

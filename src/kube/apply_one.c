@@ -73,7 +73,7 @@ static bool document_excused(const struct document *d, const struct kube_reply *
         if (d->apply->verb == KUBE_CHECK && strstr(reply->error, "duplicate entries for key"))
                 return true;
         return reply->status == 404 &&
-               (d->apply->verb == KUBE_DELETE ||
+               (d->apply->verb == KUBE_DELETE || d->apply->verb == KUBE_GET ||
                        (d->apply->verb == KUBE_CHECK &&
                                (no_resource(reply) || strstr(reply->error, "namespaces \""))));
 }
@@ -83,6 +83,8 @@ static void document_on_applied(const struct kube_reply *reply, void *arg)
         struct document *d = arg;
         const struct answer *a = (const struct answer *)reply;
         d->request = NULL;
+        if (!reply->error && d->apply->answers && json_is_object(reply->body))
+                json_array_set(d->apply->answers, (size_t)(d - d->apply->documents), reply->body);
         if (!reply->error || document_excused(d, reply))
                 document_done(d);
         else if (document_may_pass(d, a) && document_patient(d, PATIENCE))
@@ -99,14 +101,15 @@ static void document_send(struct document *d, struct kind kind)
                 const char *method, *query;
         } verbs[] = { [KUBE_APPLY] = { "PATCH", "?fieldManager=slipway&force=true" },
                 [KUBE_CHECK] = { "PATCH", "?fieldManager=slipway&force=true&dryRun=All" },
-                [KUBE_DELETE] = { "DELETE", "?propagationPolicy=Background" } };
+                [KUBE_DELETE] = { "DELETE", "?propagationPolicy=Background" },
+                [KUBE_GET] = { "GET", "" } };
         struct str path CLEANUP(str_release) = { 0 };
         enum kube_verb verb = d->apply->verb;
         kind_path(&path, d->api_version, kind, d->ns, d->name);
         str_add(&path, verbs[verb].query);
         d->request = request_new(
                 d->apply->call.k, verbs[verb].method, str_text(&path), document_on_applied, d);
-        if (verb != KUBE_DELETE) {
+        if (verb == KUBE_APPLY || verb == KUBE_CHECK) {
                 d->request->type = xstrdup("application/apply-patch+yaml");
                 d->request->body = json_dumps(d->object, JSON_COMPACT);
                 if (!d->request->body)

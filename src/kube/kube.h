@@ -69,12 +69,21 @@ void kube_apply(
  *             cannot judge yet, because the namespace or the kind does not exist, passes.
  * KUBE_DELETE each is deleted; only apiVersion, kind and name are read. What is not there is fine.
  *             The order is the reverse. */
-enum kube_verb { KUBE_APPLY, KUBE_CHECK, KUBE_DELETE };
+enum kube_verb { KUBE_APPLY, KUBE_CHECK, KUBE_DELETE, KUBE_GET };
 void kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg);
+/* The same, and what the API answers: each object as it is (KUBE_GET; one that is not there is no
+ * error) or as it would be (KUBE_CHECK). objects is borrowed, in the order of the documents, null
+ * where there is none; NULL with an error. */
+void kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg);
 
-/* Lists only the metadata of a collection's objects ("/api/v1/secrets"), page by page, at most
- * `max` of them. items is borrowed, NULL with an error. fn is called once, from the loop. */
+/* Lists a collection's objects ("/api/v1/secrets"), or only their metadata, page by page, at most
+ * `max` of them. `query` is added to the address ("fieldSelector=..."), and may be "". items is
+ * borrowed, NULL with an error. fn is called once, from the loop. */
+void kube_list(struct kube *k, const char *path, const char *query, bool metadata, size_t max,
+        void (*fn)(json_t *items, const char *error, void *arg), void *arg);
+/* Only metadata, by a label selector. */
 void kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
 /* The index of the server that is used now, and its address: for programs that are to use the

@@ -1,5 +1,5 @@
-/* Lists of objects without what is in them: of Secrets, for one, only names and labels come here.
- */
+/* Lists of objects, page by page; also without what is in them: of Secrets, for one, only names and
+ * labels come here. */
 #include "kube/call.h"
 
 #define ACCEPT "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -8,7 +8,8 @@
 
 struct listing {
         struct kube_call call;
-        char *path, *selector;
+        char *path, *query;
+        bool metadata;
         size_t max;
         json_t *items;
         struct request *request;
@@ -22,7 +23,7 @@ static void listing_destroy(struct kube_call *c)
         call_unlink(c);
         request_destroy(l->request);
         free(l->path);
-        free(l->selector);
+        free(l->query);
         json_decref(l->items);
         free(l);
 }
@@ -65,25 +66,34 @@ static void on_listing(const struct kube_reply *reply, void *arg)
 static void listing_ask(struct listing *l, const char *from)
 {
         char *next = curl_easy_escape(NULL, from ? from : "", 0);
-        char *path CLEANUP(free_p) = xasprintf("%s?limit=%d&labelSelector=%s%s%s", l->path, PAGE,
-                l->selector, from ? "&continue=" : "", next ? next : "");
+        char *path CLEANUP(free_p) = xasprintf("%s?limit=%d%s%s%s%s", l->path, PAGE,
+                *l->query ? "&" : "", l->query, from ? "&continue=" : "", next ? next : "");
         curl_free(next);
         l->request = request_new(l->call.k, "GET", path, on_listing, l);
-        l->request->accept = ACCEPT;
+        if (l->metadata)
+                l->request->accept = ACCEPT;
         request_start(l->request);
 }
 
-void kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
+void kube_list(struct kube *k, const char *path, const char *query, bool metadata, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg)
 {
         struct listing *l = xcalloc(1, sizeof(*l));
         l->call = (struct kube_call){ .k = k, .destroy = listing_destroy };
         l->path = xstrdup(path);
-        l->selector = xstrdup(selector);
+        l->query = xstrdup(query);
+        l->metadata = metadata;
         l->max = max;
         l->items = json_array();
         l->fn = fn;
         l->arg = arg;
         call_link(k, &l->call);
         listing_ask(l, NULL);
+}
+
+void kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
+        void (*fn)(json_t *items, const char *error, void *arg), void *arg)
+{
+        char *query CLEANUP(free_p) = xasprintf("labelSelector=%s", selector);
+        kube_list(k, path, query, true, max, fn, arg);
 }

@@ -44,24 +44,44 @@ static void ui_on_break(int sig) {}
 
 /* The event loop's signal handlers act only when the loop runs, and it does not run while an answer
  * is awaited: without these, Ctrl-C would do nothing. */
-bool ui_ask(struct ui *u, const char *question)
+static void ui_read(char *line, size_t size)
 {
-        char line[16] = "";
         struct sigaction ours = { .sa_handler = ui_on_break },
                          before[2]; /* without SA_RESTART: a signal ends the read */
-        if (u->live)
-                live_pause(u->live);
-        print_err("%s [y/N] ", question);
         fflush(stderr);
         sigaction(SIGINT, &ours, &before[0]);
         sigaction(SIGTERM, &ours, &before[1]);
-        if (!fgets(line, sizeof(line), stdin)) {
+        if (!fgets(line, (int)size, stdin)) {
                 print_err("\n");
                 line[0] = '\0';
         }
         sigaction(SIGINT, &before[0], NULL);
         sigaction(SIGTERM, &before[1], NULL);
+        line[strcspn(line, "\n")] = 0;
+}
+
+static void ui_stop(struct ui *u)
+{
+        if (u->live)
+                live_pause(u->live);
+}
+
+bool ui_ask(struct ui *u, const char *question)
+{
+        char line[16] = "";
+        ui_stop(u);
+        print_err("%s [y/N] ", question);
+        ui_read(line, sizeof(line));
         return line[0] == 'y' || line[0] == 'Y';
+}
+
+bool ui_ask_for(struct ui *u, const char *text, const char *wanted)
+{
+        char line[256] = "";
+        ui_stop(u);
+        print_text(stderr, text);
+        ui_read(line, sizeof(line));
+        return streq(line, wanted);
 }
 
 void ui_end(struct ui *u, const char *dir, const char *result)

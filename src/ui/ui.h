@@ -21,6 +21,8 @@ struct ui *ui_observe(struct run *r, const struct ui_options *o);
  * answer: false is no. */
 void ui_say(struct ui *u, const char *text, json_t *json);
 bool ui_ask(struct ui *u, const char *question);
+/* Shows the text, and reads a line: is it exactly this? */
+bool ui_ask_for(struct ui *u, const char *text, const char *wanted);
 /* Call when the run has ended with `result` ("done", "failed", "interrupted", or RESULT_DECLINED,
  * which keeps the previous report): restores the terminal, writes a report (reports.h), prints its
  * path, and frees the ui. The run must not be released before. A report that cannot be written is

@@ -64,6 +64,11 @@ struct fake_release {
         long revision, deployed, made; /* made: what the label says */
 };
 
+struct fake_thing {           /* something outside: a load balancer, a volume */
+        bool there, ordered;  /* ordered: its deletion was */
+        int64_t takes, until; /* until it is gone, from then on; takes -1: it never goes */
+};
+
 struct world {
         struct event_base *base;
         struct fault faults[2];
@@ -82,8 +87,13 @@ struct world {
         struct fake_call *calls;      /* of the API, open */
         struct fake_fetch *fetches;
         struct fake_release
-                releases[4]; /* of helm, in namespace shop; revision 0: it is not there */
-        const char *story;   /* for messages */
+                releases[4];  /* of helm, in namespace shop; revision 0: it is not there */
+        const char *manifest; /* an older one is in the inventory; NULL: none */
+        struct fake_thing balancer, volume;
+        bool workload;     /* whose pod uses the volume, and comes back as long as it is there */
+        bool early;        /* a node was reset while they were there */
+        const char *wrong; /* something went before what it must wait for; NULL: nothing did */
+        const char *story; /* for messages */
         const struct run *run;
 };
 extern struct world world;
@@ -113,6 +123,14 @@ void fake_services(struct site *s, const char *dir);
 /* What a helm does; its status. */
 int fake_helm(const struct helm_call *call, enum how how, struct str *out);
 json_t *fake_metadata(const char *path); /* items */
+
+/* ---- what a cluster has outside: fake_outside.c ---- */
+
+/* A release with a load balancer, a driver, a pod with a volume; `takes` as in fake_thing. */
+void fake_outside(struct site *s, int64_t takes);
+bool fake_outside_there(void);            /* a load balancer or a volume */
+json_t *fake_list(const char *path);      /* items */
+void fake_deleted(const char *documents); /* these are to go */
 
 /* ---- a site ---- */
 

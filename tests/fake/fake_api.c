@@ -40,8 +40,12 @@ void __wrap_kube_apply(
 void __wrap_kube_cancel(struct kube_call *c);
 void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg);
+void __wrap_kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg);
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
+void __wrap_kube_list(struct kube *k, const char *path, const char *query, bool metadata,
+        size_t max, void (*fn)(json_t *items, const char *error, void *arg), void *arg);
 void __wrap_helm_run(struct site *s, struct step *step, const struct helm_call *call);
 int __wrap_kube_open(struct event_base *base, const struct kube_target *target, struct kube **out,
         struct error *err);
@@ -201,6 +205,15 @@ static json_t *nodes_page(bool second)
         return all;
 }
 
+static json_t *inventory(void)
+{
+        json_t *all = json_pack(
+                "{s:{s:{s:s, s:[]}}}", "manifests", world.manifest, "digest", "older", "objects");
+        char *text CLEANUP(free_p) = json_dumps(all, JSON_COMPACT);
+        json_decref(all);
+        return json_pack("{s:{s:s}}", "data", "inventory", text);
+}
+
 static json_t *answer(const struct fake_call *c, int *status)
 {
         *status = 200;
@@ -212,6 +225,8 @@ static json_t *answer(const struct fake_call *c, int *status)
                 return pods_of(c->path);
         if (has_suffix(c->path, "/eviction"))
                 return evict(c->path);
+        if (has_suffix(c->path, "/slipway-services") && world.manifest)
+                return inventory();
         if (streq(c->path, "/version")) {
                 char *v CLEANUP(free_p) = xasprintf("v%s", world.nodes[2].version);
                 return json_pack("{s:s}", "gitVersion", v);
@@ -293,6 +308,8 @@ static void tell_applied(struct fake_call *c, enum how how)
 {
         void (*fn)(const char *, void *) = c->fn.applied;
         void *arg = c->arg;
+        if (c->body && !world.api_gone && (how == HOW_PLAIN || how == HOW_LOST))
+                fake_deleted(c->body);
         call_free(c);
         fn(world.api_gone          ? "the API does not answer"
                 : how == HOW_PLAIN ? NULL
@@ -305,7 +322,9 @@ static void tell_list(struct fake_call *c, enum how how)
         void (*fn)(json_t *, const char *, void *) = c->fn.listed;
         void *arg = c->arg;
         bool good = how == HOW_PLAIN && !world.api_gone;
-        json_t *items = good ? fake_metadata(c->path) : NULL;
+        json_t *items = !good                         ? NULL
+                        : strstr(c->path, "/secrets") ? fake_metadata(c->path)
+                                                      : fake_list(c->path);
         call_free(c);
         fn(items, good ? NULL : "the API does not answer", arg);
         json_decref(items);
@@ -380,7 +399,16 @@ void __wrap_kube_apply(
 void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg)
 {
-        __wrap_kube_apply(k, documents, fn, arg);
+        struct fake_call *c = call_new(
+                CALL_APPLY, "PATCH", "documents", verb == KUBE_DELETE ? documents : NULL, 0);
+        c->fn.applied = fn;
+        c->arg = arg;
+}
+
+void __wrap_kube_answers(struct kube *k, enum kube_verb verb, const char *documents,
+        void (*fn)(json_t *objects, const char *error, void *arg), void *arg)
+{
+        __wrap_kube_list_metadata(k, "answers", "", 0, fn, arg);
 }
 
 void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
@@ -389,6 +417,13 @@ void __wrap_kube_list_metadata(struct kube *k, const char *path, const char *sel
         struct fake_call *c = call_new(CALL_LIST, "GET", path, NULL, 0);
         c->fn.listed = fn;
         c->arg = arg;
+}
+
+void __wrap_kube_list(struct kube *k, const char *path, const char *query, bool metadata,
+        size_t max, void (*fn)(json_t *items, const char *error, void *arg), void *arg)
+{
+        assert_non_null(k);
+        __wrap_kube_list_metadata(k, path, query, max, fn, arg);
 }
 
 void __wrap_helm_run(struct site *s, struct step *step, const struct helm_call *call)

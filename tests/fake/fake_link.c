@@ -238,6 +238,8 @@ static void node_applied(struct link *l)
         const struct spec_entry *e = nodespec_find(l->spec, SPEC_FILE, "/version");
         if (l->mode == APPLY_RESET)
                 n->reset = true;
+        if (n->reset && fake_outside_there())
+                world.early = true;
         if (l->mode != APPLY_ALL || !e)
                 return;
         n->fresh = false;

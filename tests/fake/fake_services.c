@@ -55,6 +55,7 @@ void fake_services(struct site *s, const char *dir)
                 .manifests = { 1, files },
                 .charts = { ARRAY_SIZE(charts), charts } };
         memcpy(world.releases, releases, sizeof(releases));
+        world.manifest = files[0];
 }
 
 static json_t *secret(const struct fake_release *r, long n, const char *state)
@@ -101,6 +102,8 @@ static int helm_changes(struct fake_release *r, const struct helm_call *call)
                 if (streq(call->args[i], "--labels"))
                         labels = call->args[i + 1];
         if (streq(verb, "uninstall")) {
+                if (streq(r->name, "driver") && fake_outside_there())
+                        world.wrong = "the driver went before what it serves";
                 *r = (struct fake_release){ .name = "" };
                 snprintf(r->name, sizeof(r->name), "%s", call->args[1]);
                 return 0;

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "base/file.h"
+#include "addon/outside.h"
 #include "cluster/site/op.h"
 #include "cluster/up/up.h"
 #include "cluster/leave/leave.h"
@@ -24,9 +25,8 @@ struct scenario {
 
 /* ---- scenarios ---- */
 
-static bool planned; /* the run is that of a plan: up_run */
-
-static void up_begin(struct site *s) { planned = true; }
+/* How the run is done; NULL: its steps are there. */
+static int (*run_as)(struct site *s, struct error *err);
 
 /* The plan is made, and done as it is. */
 static int up_run(struct site *s, struct error *err)
@@ -34,6 +34,8 @@ static int up_run(struct site *s, struct error *err)
         int r = up_observe(s, err);
         return r < 0 ? r : up_apply(s, err);
 }
+
+static void up_begin(struct site *s) { run_as = up_run; }
 
 static void join_begin(struct site *s)
 {
@@ -284,7 +286,87 @@ static void services_check_all(struct site *s, int result)
         assert_int_equal(world.releases[0].made, 4);
 }
 
+/* ---- the whole cluster goes ---- */
+
+static int end_run(struct site *s, struct error *err)
+{
+        int r = leave_choose(s, &(struct strings){ 0 }, 0, err);
+        if (r == 0)
+                r = leave_observe(s, err);
+        return r < 0 ? r : leave_apply(s, err);
+}
+
+static void end_begin(struct site *s)
+{
+        fake_outside(s, 20000);
+        run_as = end_run;
+}
+
+static size_t count_reset(void)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < FAKE_NODES; i++)
+                n += world.nodes[i].reset;
+        return n;
+}
+
+static void end_check(struct site *s, int result)
+{
+        assert_int_equal(result, 0);
+        assert_int_equal(count_reset(), FAKE_NODES);
+        assert_false(
+                fake_outside_there() || world.releases[0].revision || world.releases[1].revision);
+        assert_int_equal(world.releases[2].revision, 7); /* somebody else's */
+}
+
+static void end_never_begin(struct site *s)
+{
+        end_begin(s);
+        world.balancer.takes = -1;
+}
+
+static void end_never_check(struct site *s, int result)
+{
+        assert_true(result < 0);
+        assert_int_equal(count_reset(), 0);
+        const struct step *late = NULL;
+        for (const struct step *one = s->run.first; one; one = one->next)
+                if (streq(one->name, "load balancers"))
+                        late = one;
+        assert_non_null(late);
+        assert_non_null(strstr(late->err.message,
+                "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
+        assert_non_null(strstr(late->err.hint, "--no-cleanup"));
+        assert_true(world.releases[0].revision && !world.releases[1].revision);
+}
+
+static void end_blind_begin(struct site *s)
+{
+        end_begin(s);
+        world.api_gone = true;
+}
+
+static void end_blind_check(struct site *s, int result)
+{
+        assert_int_equal(result, 0);
+        assert_int_equal(count_reset(), FAKE_NODES);
+        assert_non_null(s->found.outside->blind);
+}
+
+/* Whatever goes wrong: no node before what is outside, unless nobody could know of it. */
+static void nothing_leaks(const struct site *s)
+{
+        if (world.wrong)
+                fail_msg("%s: %s", world.story, world.wrong);
+        if (world.early && !s->found.outside->blind)
+                fail_msg("%s: a node was reset too early", world.story);
+}
+
 static const struct scenario scenarios[] = {
+        { "down", FAKE_NEW, FAKE_NEW, end_begin, end_check },
+        { "down, a load balancer never goes", FAKE_NEW, FAKE_NEW, end_never_begin,
+                end_never_check },
+        { "down, no API", FAKE_NEW, FAKE_NEW, end_blind_begin, end_blind_check },
         { "readiness, a worker away", FAKE_NEW, FAKE_NEW, away_begin, away_check },
         { "readiness, a worker late", FAKE_NEW, FAKE_NEW, mute_begin, mute_check },
         { "readiness, too few", FAKE_NEW, FAKE_NEW, too_few_begin, too_few_check },
@@ -348,10 +430,11 @@ static size_t run_once(const struct scenario *c, struct fault one, struct fault 
         fake_begin(&s, c->wanted, c->running, c->slots);
         ends = 0;
         run_observe(&s.run, &(struct run_observer){ .on_step = on_step, .on_change = on_change });
-        planned = false;
+        run_as = NULL;
         c->prepare(&s);
         run_step(&s.run, "other work", NULL, step_other_work, NULL);
-        int r = planned ? up_run(&s, &err) : run_execute(&s.run, &err);
+        int r = run_as ? run_as(&s, &err) : run_execute(&s.run, &err);
+        nothing_leaks(&s);
         bool interrupted = one.kind == FAULT_INTERRUPT || two.kind == FAULT_INTERRUPT;
         if (getenv("FAKE_SHOW"))
                 fake_show(&s.run);

@@ -1,9 +1,15 @@
-"""Charts of the tests' own, as directories and archives, and a repository over HTTP. Their pods run the probe, which is on every node."""
+"""Charts of the tests' own, as directories and archives, a repository over HTTP or HTTPS, and an OCI registry (Debian's docker-registry). Their pods run the probe, which is on every node."""
 import base64
 import hashlib
 import io
+import json
+import os
+import socket
+import ssl
+import subprocess
 import tarfile
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 PROBE = "slipway.dev/probe:0.1.0"
@@ -94,9 +100,9 @@ def archive(name, chart):
 
 
 class Repository:
-    """On 127.0.0.1, for a user with a password. broken: the status that it answers everything with."""
+    """On 127.0.0.1, for a user with a password. broken: the status that it answers everything with. pki: a Pki, whose certificate it has then."""
 
-    def __init__(self, user, password):
+    def __init__(self, user, password, pki=None):
         self.charts, self.broken, self.asked = {}, None, []
         self.login = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         me = self
@@ -114,7 +120,11 @@ class Repository:
                 pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"http{'s' if pki else ''}://127.0.0.1:{self.server.server_port}"
+        if pki:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pki.cert, pki.key)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def add(self, name, version, **templates):
@@ -131,3 +141,51 @@ class Repository:
 
     def close(self):
         self.server.shutdown()
+
+
+class Pki:
+    """A CA of its own, and a certificate of it for 127.0.0.1."""
+
+    def __init__(self, directory):
+        self.ca, self.cert, self.key = directory / "ca.crt", directory / "server.crt", directory / "server.key"
+        new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"]
+        for command in ([*new, "-subj", "/CN=charts", "-keyout", directory / "ca.key", "-out", self.ca],
+                        [*new, "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE",
+                         "-CA", self.ca, "-CAkey", directory / "ca.key", "-keyout", self.key, "-out", self.cert]):
+            subprocess.run(command, check=True, capture_output=True)
+
+
+class Registry:
+    """An OCI registry on 127.0.0.1 with TLS, for a user with a password."""
+
+    def __init__(self, directory, user, password, pki):
+        self.dir, self.pki = directory, pki
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.host = f"127.0.0.1:{s.getsockname()[1]}"
+        self.url = f"oci://{self.host}/charts"
+        bcrypt = subprocess.run(["perl", "-e", "print crypt($ARGV[0], '$2b$05$' . 'slipway' x 3 . 'u')", password], check=True, capture_output=True, text=True).stdout
+        (directory / "users").write_text(f"{user}:{bcrypt}\n")
+        (directory / "registry.yaml").write_text(json.dumps({
+            "version": 0.1, "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(directory / "store")}},
+            "http": {"addr": self.host, "tls": {"certificate": str(pki.cert), "key": str(pki.key)}}, "auth": {"htpasswd": {"realm": "charts", "path": str(directory / "users")}}}))
+        (directory / "login.json").write_text(json.dumps({"auths": {self.host: {"auth": base64.b64encode(f"{user}:{password}".encode()).decode()}}}))
+        self.process = subprocess.Popen(["docker-registry", "serve", directory / "registry.yaml"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        host, port = self.host.split(":")
+        while True:
+            try:
+                socket.create_connection((host, int(port))).close()
+                return
+            except OSError:
+                assert self.process.poll() is None, "docker-registry does not start"
+                time.sleep(0.1)
+
+    def push(self, helm, name, version, **templates):
+        path = self.dir / f"{name}-{version}.tgz"
+        path.write_bytes(archive(name, files(name, version, **templates)))
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "HELM_REGISTRY_CONFIG": str(self.dir / "login.json")}
+        subprocess.run([helm, "push", path, self.url, "--ca-file", self.pki.ca], env=env, check=True, capture_output=True)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()

@@ -101,7 +101,7 @@ class Machines:
     def down(self):
         if not (self.dir / "cluster.yaml").exists():  # a run that was killed before it wrote it
             (self.dir / "cluster.yaml").write_text(self.text)
-        r = subprocess.run([SLIPWAY, "down"], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        r = subprocess.run([SLIPWAY, "down", "--no-cleanup"], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         assert r.returncode == 0, r.stderr
         shutil.rmtree(self.dir)
 

@@ -1,12 +1,15 @@
 """services.*: namespaces, manifests and charts on one small cluster, from the first `up` to their removal. helm is the catalogue's; a wrapper writes down each call."""
 import json
 import os
+import shutil
 import signal
 import subprocess
+import threading
+import time
 
 import charts
 import pytest
-from harness import NEWEST, Machines, programs, until
+from harness import CACHE, NEWEST, SLIPWAY, Machines, programs, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")
 SPEC = f"  kubernetes: {NEWEST}\n" """\
@@ -28,13 +31,13 @@ metadata: {name: second, namespace: shop}
 
 
 class Services(Machines):
-    def write(self, *rows, namespaces="[shop]", manifests="[objects.yaml]"):
-        """rows: charts as YAML flow maps."""
+    def write(self, *rows, namespaces="[shop]", manifests="[objects.yaml]", repositories=()):
+        """rows, repositories: YAML flow maps."""
         self.text = self.text.split("  services:")[0] + f"""\
   services:
     namespaces: {namespaces}
     manifests: {manifests}
-    repositories: [{{name: test, url: "{self.repository.url}", username: me, passwordFile: password}}, {{name: here, url: ./}}]
+    repositories: [{{name: test, url: "{self.repository.url}", username: me, passwordFile: password}}, {{name: here, url: ./}}{"".join(", " + r for r in repositories)}]
     charts: [{", ".join(rows)}]
 """
         (self.dir / "cluster.yaml").write_text(self.text)
@@ -114,6 +117,7 @@ def test_a_change_is_shown_and_made(cluster):
     assert "chart shop/web  change web-1.1.0" in plan and 'data.color: "red" → "blue"' in plan
     assert "stringData.password: changed" in plan and "hunter2" not in plan and "correcthorse" not in plan
     assert "remove   ConfigMap shop/second" in plan and "tiny" not in plan
+    assert "change   ConfigMap shop/first" in plan and 'data.a: "1" → "2"' in plan
     cluster.slipway("up")
     assert cluster.get("configmap", "web-map", ".data.color") == "blue" and cluster.get("configmap", "first", ".data.a") == "2"
     assert cluster.gone("configmap", "second") and cluster.releases()["web"]["revision"] == "2"
@@ -147,6 +151,54 @@ def test_a_repository_that_lies_or_fails_changes_nothing(cluster):
     assert "another archive of test/other than bundle.lock" in r.stderr and "other" not in cluster.releases()
     del lock["items"]["chart test/other@2.0.0"]
     (cluster.dir / "bundle.lock").write_text(json.dumps(lock))
+
+
+def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
+    """Over TLS that only caFile vouches for, with a login; and again from a bundle, while nobody serves them."""
+    pki, helm = charts.Pki(tmp_path), programs("helm") / "helm"
+    registry, repository = charts.Registry(tmp_path, "me", "secret", pki), charts.Repository("me", "secret", pki)
+    registry.push(helm, "image", "1.0.0", map=charts.MAP)
+    repository.add("tls", "1.0.0", map=charts.MAP)
+    shutil.copy(pki.ca, cluster.dir / "ca.crt")
+    (cluster.dir / "wrong").write_text("wrong\n")
+    (cluster.dir / "wrong").chmod(0o600)
+    rows = ['{name: image, chart: registry/image, version: "1.0.0", namespace: shop}', f'{{name: direct, chart: "{registry.url}/image", version: "1.0.0", namespace: shop}}',
+            '{name: tls, chart: private/tls, version: "1.0.0", namespace: shop, valuesFiles: [one.yaml, two.yaml]}']
+    (cluster.dir / "one.yaml").write_text("{color: one, password: one}")
+    (cluster.dir / "two.yaml").write_text("{color: two}")
+
+    def write(*rows, login="username: me, passwordFile: password", ca=", caFile: ca.crt"):
+        found = [f'{{name: registry, url: "{registry.url}", {login}{ca}}}', f'{{name: private, url: "{repository.url}", {login}{ca}}}']
+        cluster.write(web("blue", "correcthorse"), TINY, *rows, repositories=found)
+
+    for row in (rows[0], rows[2]):
+        write(row, ca="")
+        r = cluster.slipway("plan", ok=6)
+        assert "certificate" in r.stderr and "nothing was changed" in r.stderr
+        write(row, login="username: me, passwordFile: wrong")
+        r = cluster.slipway("plan", ok=6)
+        assert "401" in r.stderr or "unauthorized" in r.stderr.lower()
+    write(*rows)
+    calls = len(cluster.calls())
+    cluster.slipway("up")
+    found = cluster.releases()
+    assert {"image", "direct", "tls"} <= set(found) and found["direct"]["chart"] == "image-1.0.0" and cluster.get("configmap", "tls-map", ".data.color") == "two"
+    assert not any("secret" in call for call in cluster.calls()[calls:])
+    registry.close()
+    repository.close()
+
+    bundle = cluster.dir / "bundle" / "blobs" / "sha256"
+    bundle.mkdir(parents=True)
+    items = json.loads((cluster.dir / "bundle.lock").read_text())["items"]
+    for key in ("chart registry/image@1.0.0", "chart private/tls@1.0.0"):
+        shutil.move(next(CACHE.rglob(items[key]["sha256"])), bundle)
+    cluster.helm("uninstall", "image", "tls", "-n", "shop")
+    assert "cannot be" in cluster.slipway("plan", ok=6).stderr  # nobody has them
+    cluster.text = cluster.text.replace("  services:", "  artifacts: {bundle: ./bundle}\n  services:", 1)
+    (cluster.dir / "cluster.yaml").write_text(cluster.text)
+    cluster.slipway("up")
+    assert {"image", "direct", "tls"} <= set(cluster.releases())
+    cluster.text = cluster.text.replace("  artifacts: {bundle: ./bundle}\n", "", 1)
 
 
 def test_a_failing_hook_is_rolled_back(cluster):
@@ -215,3 +267,128 @@ def test_what_is_taken_out_goes_and_the_namespace_stays(cluster):
     (cluster.dir / "cluster.yaml").write_text(cluster.text)  # no services are left in the file
     cluster.slipway("up")
     assert sorted(cluster.releases()) == ["theirs"]
+
+
+# ---- the whole cluster goes ----
+
+BALANCER = """\
+apiVersion: v1
+kind: Service
+metadata: {name: NAME, namespace: shop, finalizers: [test.slipway.dev/balancer]}
+spec: {type: LoadBalancer, ports: [{port: 80}], selector: {app: none}}
+"""
+STORED = """\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: outside, annotations: {pv.kubernetes.io/provisioned-by: test.slipway.dev}, finalizers: [test.slipway.dev/volume]}
+spec:
+  capacity: {storage: 1Mi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Delete
+  storageClassName: none
+  claimRef: {namespace: shop, name: data}
+  csi: {driver: test.slipway.dev, volumeHandle: one}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {storageClassName: none, volumeName: outside, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: here}
+spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Delete, storageClassName: none, claimRef: {namespace: shop, name: none}, hostPath: {path: /srv}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+      containers: [{name: app, image: "slipway.dev/probe:0.1.0", imagePullPolicy: IfNotPresent, args: [serve, "8080", app], volumeMounts: [{name: data, mountPath: /data}]}]
+"""
+
+
+class Outside(threading.Thread):
+    """The controllers that a cloud would have: they let go, some seconds late, of what is being deleted. What is in `stuck` they keep."""
+
+    LATE = 3  # seconds
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster, self.stuck, self.seen, self.let_go, self.hooks, self.stop = cluster, set(), {}, [], set(), threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.5):
+            r = self.cluster.kubectl("get", "services,persistentvolumes,persistentvolumeclaims,jobs", "-A", "-o", "json", "--request-timeout=5s", check=False)
+            objects = json.loads(r.stdout)["items"] if r.returncode == 0 else []
+            self.hooks |= {o["metadata"]["name"] for o in objects if o["kind"] == "Job" and o.get("status", {}).get("succeeded")}
+            for o in objects:
+                self.look(o)
+
+    def look(self, o):
+        name, kind = o["metadata"]["name"], o["kind"]
+        released = kind == "PersistentVolume" and o["status"].get("phase") == "Released"  # its claim is gone: the driver deletes the volume
+        ours = any("test.slipway.dev" in f for f in o["metadata"].get("finalizers", []))
+        if not ours or name in self.stuck or not (released or "deletionTimestamp" in o["metadata"]):
+            return
+        began = self.seen.setdefault(name, time.monotonic())
+        if time.monotonic() - began < self.LATE:
+            return
+        where = ["-n", o["metadata"]["namespace"]] if "namespace" in o["metadata"] else []
+        if released:
+            self.cluster.kubectl("delete", kind, name, "--wait=false", check=False)
+        self.cluster.kubectl(*where, "patch", kind, name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
+        self.let_go.append(name)
+
+
+@pytest.fixture
+def outside(cluster):
+    controllers = Outside(cluster)
+    controllers.start()
+    yield controllers
+    controllers.stop.set()
+    controllers.join()
+
+
+def test_down_ends_what_is_outside_first(cluster, outside):
+    front = charts.files("front", "1.0.0", balancer=BALANCER.replace("NAME", "front"))
+    charts.write(cluster.dir / "front", front | {"templates/hook.yaml": charts.hook("pre-delete", '[ask, "-t", "600", "tcp://kubernetes.default:443"]')})
+    charts.write(cluster.dir / "driver", charts.files("driver", "1.0.0", map=charts.MAP))
+    (cluster.dir / "stored.yaml").write_text(STORED)
+    cluster.write("{name: driver, chart: ./driver, namespace: shop}", "{name: front, chart: ./front, namespace: shop, after: [driver], wait: false, atomic: false}", manifests="[]")
+    cluster.slipway("up")
+    cluster.kubectl("apply", "-f", cluster.dir / "stored.yaml")
+    cluster.kubectl("apply", "-f", "-", text=BALANCER.replace("NAME", "stuck"))
+    until("the volume is used", lambda: cluster.get("pod", "db-0", ".spec.nodeName"))
+
+    outside.stuck = {"stuck"}
+    calls = len(cluster.calls())
+    r = cluster.slipway("down", "--cleanup-timeout", "1s", ok=6)
+    shown = r.stderr
+    assert "2 releases: shop/driver, shop/front" in shown and "2 Services of type LoadBalancer: shop/front, shop/stuck" in shown
+    assert "1 PersistentVolumeClaim with its volume: shop/data, and the pods that use them" in shown and "theirs" not in shown
+    assert all(cluster.ready().values()) and len(cluster.ready()) == 2
+    assert not any(call.startswith("uninstall driver") for call in cluster.calls()[calls:])
+
+    outside.stuck = set()
+    r = subprocess.run([SLIPWAY, "down"], cwd=cluster.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=dict(os.environ, SLIPWAY_TEST_KILL="begin machine control-1"))
+    assert r.returncode == -signal.SIGKILL, r.stderr
+    assert {"front", "stuck", "outside"} <= set(outside.let_go) and "front-hook" in outside.hooks
+    assert sorted(cluster.releases()) == ["theirs"] and cluster.gone("service", "front") and cluster.gone("service", "stuck")
+    assert "NotFound" in cluster.kubectl("get", "pv", "outside", check=False).stderr and cluster.gone("statefulset", "db")
+    assert cluster.kubectl("get", "pv", "here", "-o", "name")  # of the node itself: not waited for
+
+
+def test_a_load_balancer_that_never_goes(cluster):
+    cluster.kubectl("apply", "-f", "-", text=BALANCER.replace("NAME", "stuck"))
+    r = cluster.slipway("down", "--cleanup-timeout", "2s", ok=6)
+    assert "load balancers: not gone after 2 s: Service shop/stuck (finalizer test.slipway.dev/balancer)" in r.stderr
+    assert "no node was touched" in r.stderr and "--no-cleanup" in r.stderr and all(cluster.ready().values())
+    cluster.slipway("down", "--no-cleanup")
+    assert not (cluster.state / "machines" / "control-1").exists()

@@ -177,6 +177,31 @@ static int cleanup(void **state)
         return 0;
 }
 
+/* What the API writes by itself is no difference, and a Secret's values are not shown. */
+static void live(void **state)
+{
+        json_t *is = json_loads(
+                       "[{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"generation\":1,\"managedFields\":[]},\"data\":{\"k\":\"1\"},\"status\":{}},"
+                       "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"b\",\"uid\":\"1\"}},null,"
+                       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"p\":\"hunter\"}}]",
+                       0, NULL),
+               *would = json_loads(
+                       "[{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"generation\":2},\"data\":{\"k\":\"2\"}},"
+                       "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"b\"}},{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\"}},"
+                       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"p\":\"other\"}}]",
+                       0, NULL),
+               *changes = json_array();
+        assert_true(is && would);
+        service_diff_live(is, would, changes);
+        char *text CLEANUP(free_p) = json_dumps(changes, JSON_COMPACT | JSON_SORT_KEYS);
+        assert_string_equal(text,
+                "[{\"action\":\"change\",\"fields\":[\"data.k: \\\"1\\\" → \\\"2\\\"\"],\"object\":\"ConfigMap a\"},"
+                "{\"action\":\"change\",\"fields\":[\"data.p: changed\"],\"object\":\"Secret s\"}]");
+        json_decref(is);
+        json_decref(would);
+        json_decref(changes);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -184,6 +209,7 @@ int main(void)
                 cmocka_unit_test(removed),
                 cmocka_unit_test(differences),
                 cmocka_unit_test(secrets),
+                cmocka_unit_test(live),
                 cmocka_unit_test(pruned),
                 cmocka_unit_test(inputs),
         };

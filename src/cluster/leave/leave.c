@@ -2,6 +2,7 @@
  * the steps here: up and remove-node for nodes that are no longer in the file, reset for those that
  * are named, down for all. What is done on the host is the agent's (agent/reset/reset.c). */
 #include "cluster/leave/leave.h"
+#include "cluster/services/cleanup.h"
 #include "cluster/site/removed.h"
 
 /* ---- who ---- */
@@ -140,11 +141,24 @@ static struct plan_step *leave_quorum(struct site *s, struct plan *p)
         return quorum;
 }
 
+/* What is outside goes before the first node does. */
+static void leave_after_cleanup(struct plan *p, struct plan_step *s, const struct plan_step *last)
+{
+        for (struct plan_step *one = last ? p->first : NULL; one; one = one->next) {
+                plan_after(s, one);
+                if (one == last)
+                        break;
+        }
+}
+
 void leave_build(struct site *s)
 {
         bool all = leave_all(s);
         struct plan *p = s->steps = arena_new(s->arena, struct plan);
         *p = (struct plan){ .arena = s->arena };
+        if (all)
+                cleanup_steps(s, p);
+        struct plan_step *cleanup = p->last;
         struct plan_step *api = all ? NULL : plan_add(p, PLAN_API_OPTIONAL, NULL),
                          *quorum = all ? NULL : leave_quorum(s, p), *last = NULL;
         for (size_t i = 0; i < s->count; i++) {
@@ -154,6 +168,7 @@ void leave_build(struct site *s)
                 struct plan_step *connect =
                         all && m->plan.leaving & LEAVE_MACHINE ? NULL : leave_connect(p, m, false);
                 struct leave_span span = leave_steps(p, m, m->plan.leaving);
+                leave_after_cleanup(p, span.first, cleanup);
                 plan_after(span.first, connect);
                 plan_after(span.first, api);
                 plan_after(span.first, quorum);

@@ -64,6 +64,14 @@ static const struct plan_row {
                 "apply addons and manifests, and delete what was taken out of them", NULL,
                 FORMER_FILE },
         [PLAN_CHART] = { "chart", "install or upgrade the release", NULL, FORMER_FILE },
+        [PLAN_END_RELEASE] = { "uninstall", "uninstall the release before the cluster goes",
+                "its objects are deleted", "'slipway up'" },
+        [PLAN_BALANCERS] = { "load balancers",
+                "delete Services of type LoadBalancer, and wait until they are gone",
+                "they serve nobody any more" },
+        [PLAN_VOLUMES] = { "volumes",
+                "delete PersistentVolumeClaims, and wait until their volumes are gone",
+                "their data is lost" },
 };
 
 struct plan_step *plan_add(struct plan *p, enum plan_kind kind, struct member *m)

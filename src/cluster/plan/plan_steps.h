@@ -42,13 +42,15 @@ enum plan_kind {
         PLAN_READY,        /* says the API of a node */
         PLAN_DNS,
         PLAN_CHORES, /* small changes in the API: tokens that go, certificates that are approved */
-        PLAN_SHUT_OUT,   /* people who are no longer in the file */
-        PLAN_VERIFY,     /* from inside pods */
-        PLAN_UNINSTALL,  /* a chart that is no longer in the file */
-        PLAN_NAMESPACES, /* of services.namespaces */
-        PLAN_MANIFESTS, /* of services.addons and services.manifests, and what was taken out of them
-                         */
-        PLAN_CHART,     /* installed or upgraded */
+        PLAN_SHUT_OUT,    /* people who are no longer in the file */
+        PLAN_VERIFY,      /* from inside pods */
+        PLAN_UNINSTALL,   /* a chart that is no longer in the file */
+        PLAN_NAMESPACES,  /* of services.namespaces */
+        PLAN_MANIFESTS,   /* of services.addons and services.manifests; removes what is no longer in them */
+        PLAN_CHART,       /* installed or upgraded */
+        PLAN_END_RELEASE, /* uninstalled, before the cluster goes */
+        PLAN_BALANCERS,   /* Services of type LoadBalancer, before the cluster goes */
+        PLAN_VOLUMES,     /* that go with their claims, before the cluster goes */
         PLAN_KINDS
 };
 

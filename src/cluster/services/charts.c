@@ -14,30 +14,32 @@ struct comparing {
         void *arg;
 };
 
+static int add_values(struct site *s, const struct chart *c, const char *text, const char **args,
+        size_t *n, struct error *err)
+{
+        char *name CLEANUP(free_p) = xasprintf("values-%s-%s-%zu.yaml", c->namespace, c->name, *n);
+        const char *path = NULL;
+        if (helm_file(s, name, text, &path, err) < 0)
+                return -err->code;
+        args[(*n)++] = "-f";
+        args[(*n)++] = path;
+        return 0;
+}
+
+/* In the order in which later ones override earlier ones. */
 int chart_values(struct site *s, const struct service *service, const char **args, size_t *n,
         struct error *err)
 {
         const struct chart *c = service->chart;
         struct str inlined CLEANUP(str_wipe_release) = { 0 };
-        char *first CLEANUP(free_p) = xasprintf("values-%s-%s-1.yaml", c->namespace, c->name),
-                    *second CLEANUP(free_p) =
-                            xasprintf("values-%s-%s-2.json", c->namespace, c->name);
-        const char *path = NULL;
+        int r = 0;
         if (c->values && c->values->kind == TREE_MAP)
                 tree_json(&inlined, c->values);
-        if (c->values_text) {
-                if (helm_file(s, first, c->values_text, &path, err) < 0)
-                        return -err->code;
-                args[(*n)++] = "-f";
-                args[(*n)++] = path;
-        }
-        if (inlined.len) {
-                if (helm_file(s, second, str_text(&inlined), &path, err) < 0)
-                        return -err->code;
-                args[(*n)++] = "-f";
-                args[(*n)++] = path;
-        }
-        return 0;
+        if (c->values_text)
+                r = add_values(s, c, c->values_text, args, n, err);
+        for (size_t i = 0; r == 0 && i < c->values_texts.n; i++)
+                r = add_values(s, c, c->values_texts.v[i], args, n, err);
+        return r < 0 || !inlined.len ? r : add_values(s, c, str_text(&inlined), args, n, err);
 }
 
 static void comparing_release(struct op *o)

@@ -26,11 +26,8 @@ static bool is_hook(const json_t *object)
                 "helm.sh/hook");
 }
 
-void services_judge(struct site *s, const char *what, json_t *objects,
-        void (*fn)(struct error *err, void *arg), void *arg)
+static void add_documents(const json_t *objects, struct str *text)
 {
-        struct str text CLEANUP(str_wipe_release) = { 0 };
-        struct judging *j = arena_new(s->arena, struct judging);
         size_t i;
         json_t *o;
         json_array_foreach(objects, i, o)
@@ -38,9 +35,65 @@ void services_judge(struct site *s, const char *what, json_t *objects,
                 if (is_hook(o))
                         continue;
                 char *one = json_dumps(o, JSON_COMPACT);
-                str_addf(&text, "---\n%s\n", one ? one : "{}");
+                str_addf(text, "---\n%s\n", one ? one : "{}");
                 free_p(&one);
         }
+}
+
+void services_judge(struct site *s, const char *what, json_t *objects,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        struct judging *j = arena_new(s->arena, struct judging);
+        add_documents(objects, &text);
         *j = (struct judging){ .what = arena_strdup(s->arena, what), .fn = fn, .arg = arg };
         kube_objects(s->kube, KUBE_CHECK, str_text(&text), on_judged, j);
+}
+
+/* ---- a manifest: as it is, and as it would be ---- */
+
+struct comparison {
+        struct op op;
+        struct service *service;
+        struct str documents;
+        json_t *is; /* the objects */
+        void (*fn)(struct error *err, void *arg);
+        void *arg;
+};
+
+static void comparison_release(struct op *o)
+{
+        struct comparison *c = (struct comparison *)o;
+        str_wipe_release(&c->documents);
+        json_decref(TAKE(c->is));
+}
+
+static void on_would_be(json_t *objects, const char *error, void *arg)
+{
+        struct comparison *c = arg;
+        struct judging j = { .what = c->service->name, .fn = c->fn, .arg = c->arg };
+        if (!error && c->service->changes)
+                service_diff_live(c->is, objects, c->service->changes);
+        comparison_release(&c->op);
+        op_drop(&c->op);
+        on_judged(error, &j);
+}
+
+/* Whether what is there can be read or not, the API judges what is wanted. */
+static void on_is(json_t *objects, const char *error, void *arg)
+{
+        struct comparison *c = arg;
+        c->is = json_incref(objects);
+        kube_answers(c->op.site->kube, KUBE_CHECK, str_text(&c->documents), on_would_be, c);
+}
+
+void manifest_compare(struct site *s, struct step *step, struct service *service,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        struct comparison *c = arena_new(s->arena, struct comparison);
+        *c = (struct comparison){ .service = service, .fn = fn, .arg = arg };
+        c->op.release = comparison_release;
+        op_begin(&c->op, s, step);
+        add_documents(service->objects, &c->documents);
+        kube_answers(s->kube, KUBE_GET, str_text(&c->documents), on_is, c);
 }

@@ -149,7 +149,10 @@ static void look_compare(struct services_look *l)
                         charts_compare(site, l->op.step, s, on_compared, l);
                 } else if (service_has_objects(s) && !l->found->blind) {
                         l->waiting++;
-                        services_judge(site, s->name, s->objects, on_compared, l);
+                        if (s->action == SERVICE_CHANGE)
+                                manifest_compare(site, l->op.step, s, on_compared, l);
+                        else
+                                services_judge(site, s->name, s->objects, on_compared, l);
                 }
         }
         on_compared(NULL, l);

@@ -223,7 +223,7 @@ static void on_pulled(const struct helm_result *r, void *arg)
                         r->trouble);
                 error_hint(&err, "%s",
                         r->hint ? r->hint
-                                : "check chart and version, and that the repository answers; nothing was changed");
+                                : "check chart and version, the username and caFile of the repository, and that it answers; nothing was changed");
         } else if (pulled_file(f, &path, &err) == 0) {
                 pin_pulled(f, path, &err);
         }
@@ -235,6 +235,21 @@ static const char *after_slash(const char *ref)
 {
         const char *slash = strchr(ref, '/');
         return slash ? slash + 1 : ref;
+}
+
+/* A repository at the same registry as an oci:// reference: its CA holds there too, as its login
+ * does. */
+static const struct repository *registry_of(const struct site *s, const char *ref)
+{
+        const struct repositories *all = &s->cluster->services.repositories;
+        size_t n = has_prefix(ref, "oci://") ? strcspn(ref + strlen("oci://"), "/") : 0;
+        for (size_t i = 0; n && i < all->n; i++) {
+                const char *url = all->v[i].url;
+                if (has_prefix(url, "oci://") && strcspn(url + strlen("oci://"), "/") == n &&
+                        strncmp(url, ref, strlen("oci://") + n) == 0)
+                        return &all->v[i];
+        }
+        return NULL;
 }
 
 static void pull(struct finding *f)
@@ -253,10 +268,11 @@ static void pull(struct finding *f)
                 call.args[n++] = "--version";
                 call.args[n++] = c->version;
         }
-        if (oci && f->repository->ca_pem) {
+        const struct repository *registry = oci ? f->repository : registry_of(f->site, c->chart);
+        if (registry && registry->ca_pem) {
                 call.args[n++] = "--ca-file";
                 call.args[n++] =
-                        arena_printf(a, "%s/ca-%s.pem", f->site->helm->home, f->repository->name);
+                        arena_printf(a, "%s/ca-%s.pem", f->site->helm->home, registry->name);
         }
         helm_run(f->site, f->step, &call);
 }

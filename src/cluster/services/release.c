@@ -12,6 +12,7 @@
 
 struct releasing {
         struct op op;
+        const struct task *task;
         struct service *service;
         unsigned looks;      /* how often a half-done state was seen */
         bool running;        /* helm installs or upgrades */
@@ -297,6 +298,7 @@ static struct releasing *releasing_new(struct step *step)
 {
         const struct task *t = step->arg;
         struct releasing *r = arena_new(t->site->arena, struct releasing);
+        r->task = t;
         r->service = t->service;
         op_begin(&r->op, t->site, step);
         return r;
@@ -312,7 +314,10 @@ static void on_uninstalled(const struct helm_result *h, void *arg)
         if (op_over(&r->op))
                 return;
         if (h->status && !strstr(h->trouble, "release: not found")) {
-                release_failed(r, "it cannot be uninstalled", h);
+                if (r->task->failed)
+                        r->task->failed(&r->op, r->task, h);
+                else
+                        release_failed(r, "it cannot be uninstalled", h);
                 return;
         }
         step_changed(r->op.step, "uninstalled release %s in namespace %s", r->service->name,
@@ -325,7 +330,7 @@ void step_uninstall(struct step *step)
         struct releasing *r = releasing_new(step);
         const struct service *s = r->service;
         struct arena *a = r->op.site->arena;
-        unsigned seconds = release_timeout(s);
+        unsigned seconds = r->task->seconds ? r->task->seconds : release_timeout(s);
         helm_run(r->op.site, step,
                 &(struct helm_call){ .args = { "uninstall", s->name, "--namespace", s->ns, "--wait",
                                              "--timeout", arena_printf(a, "%us", seconds) },

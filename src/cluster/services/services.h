@@ -24,6 +24,9 @@ void step_chart(struct step *s);             /* arg: task */
 struct task { /* of a step with a chart */
         struct site *site;
         struct service *service;
+        unsigned seconds; /* for an uninstall; 0: as long as the chart says */
+        /* It could not be uninstalled: ends the operation. NULL: the sentence of up. */
+        void (*failed)(struct op *o, const struct task *t, const struct helm_result *h);
 };
 
 #define SECRETS_MAX ((size_t)20000) /* revisions of all releases that are read */
@@ -50,6 +53,10 @@ int chart_values(struct site *s, const struct service *service, const char **arg
 
 /* check.c: the API judges documents. */
 void services_judge(struct site *s, const char *what, json_t *objects,
+        void (*fn)(struct error *err, void *arg), void *arg);
+/* The same for a manifest that has changed; what differs from the objects as they are is appended
+ * to its changes. */
+void manifest_compare(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg);
 
 #endif

@@ -21,6 +21,7 @@ struct plan;
 struct plan_step;
 struct chores;
 struct services_found;
+struct outside;
 struct helm;
 
 /* Parts of the cluster's own that are kept as pods; see own_images.h. */
@@ -134,6 +135,8 @@ struct found {
         struct chores *chores;           /* small things to do in the API (chores.h); NULL: none */
         struct services_found *services; /* of services.* (addon/service.h); NULL: the file has
                                             none, and neither has the cluster */
+        struct outside *outside;         /* of a cluster that goes: what it has outside itself
+                                            (addon/outside.h); NULL: nobody asked */
         bool live;                 /* etcd has a quorum: who comes now joins something that lives */
         bool api_up;               /* the API answered when it was looked at */
         json_t *nodes;             /* all Nodes it has then */
@@ -170,6 +173,8 @@ struct site {
         bool force;                /* go on in spite of what a look warns of */
         bool allow_down;           /* an older version than the one that runs is meant */
         bool only_stage;           /* the plan ends when the nodes have got what an upgrade needs */
+        unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
+                             there */
         struct step *artifacts, *plan;
         struct plan *steps; /* the plan's, from the end of `plan` on */
         struct kube *kube;

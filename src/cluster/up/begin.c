@@ -8,6 +8,7 @@
 #include "cluster/plan/chores.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/outsiders.h"
+#include "cluster/services/cleanup.h"
 #include "cluster/services/services.h"
 #include "cluster/up/up.h"
 #include "cluster/upgrade/upgrade.h"
@@ -56,6 +57,9 @@ static const struct {
         [PLAN_NAMESPACES] = { step_namespaces },
         [PLAN_MANIFESTS] = { step_service_manifests },
         [PLAN_CHART] = { step_chart },
+        [PLAN_END_RELEASE] = { step_uninstall },
+        [PLAN_BALANCERS] = { step_balancers },
+        [PLAN_VOLUMES] = { step_volumes },
 };
 
 void plan_begin(const struct plan *p, struct site *s)

@@ -1,11 +1,18 @@
 /* reset and down: nodes that were chosen (leave_choose) leave, in the steps of a plan. */
 #include "cluster/leave/leave.h"
+#include "cluster/services/cleanup.h"
 #include "cluster/up/up.h"
 
 void leave_begin(struct site *s)
 {
         leave_build(s);
         plan_begin(s->steps, s);
+}
+
+int leave_observe(struct site *s, struct error *err)
+{
+        struct step *look = leave_all(s) ? cleanup_observe_step(s) : NULL;
+        return look ? run_until(&s->run, look, err) : 0;
 }
 
 int leave_apply(struct site *s, struct error *err)

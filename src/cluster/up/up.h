@@ -9,7 +9,9 @@
  * approve it does, and up_apply does it: exactly that. */
 int up_observe(struct site *s, struct error *err);
 int up_apply(struct site *s, struct error *err);
-/* Who was chosen (cluster/leave/leave.h) leaves. */
+/* Who was chosen (cluster/leave/leave.h) leaves. Before that, when it is the whole cluster: looks
+ * what it has outside itself (s->found.outside), and changes nothing. */
+int leave_observe(struct site *s, struct error *err);
 int leave_apply(struct site *s, struct error *err);
 
 /* ---- between the files ---- */

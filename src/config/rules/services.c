@@ -2,6 +2,8 @@
 #include "config/addon.h"
 #include "config/rules/rules.h"
 
+#define VALUES_FILES_MAX 8 /* each is an argument of helm */
+
 static const char *const own_namespaces[] = { "default", "kube-system", "kube-public",
         "kube-node-lease" };
 
@@ -140,6 +142,13 @@ static void chart(const struct services *s, size_t index, struct problems *p)
                 problem_add(p, c->src, "wait", "set atomic: false too, or leave wait out",
                         "without wait a failed release is not noticed, so it cannot be rolled back");
         chart_after(s, c, p);
+        if (c->values_file && c->values_files.n)
+                problem_add(p, c->src, "valuesFile", "put it first in valuesFiles",
+                        "valuesFile and valuesFiles are both set");
+        if (c->values_files.n > VALUES_FILES_MAX)
+                problem_add(p, c->src, "valuesFiles", "put some of them together",
+                        "a chart has at most %d files of values, got %zu", VALUES_FILES_MAX,
+                        c->values_files.n);
         if (c->values && c->values->kind != TREE_MAP && c->values->kind != TREE_NULL)
                 problem_add(p, c->values, NULL,
                         tree_get(c->src, "chart")
