@@ -46,7 +46,7 @@ enum plan_kind {
         PLAN_VERIFY,      /* from inside pods */
         PLAN_UNINSTALL,   /* a chart that is no longer in the file */
         PLAN_NAMESPACES,  /* of services.namespaces */
-        PLAN_MANIFESTS,   /* of services.addons and services.manifests; removes what is no longer in them */
+        PLAN_MANIFESTS,   /* of services.addons and services.manifests */
         PLAN_CHART,       /* installed or upgraded */
         PLAN_END_RELEASE, /* uninstalled, before the cluster goes */
         PLAN_BALANCERS,   /* Services of type LoadBalancer, before the cluster goes */
