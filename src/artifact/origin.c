@@ -85,9 +85,9 @@ static const struct recipe recipes[] = {
           "netgo,osusergo,sqlite_omit_load_extension", .cgo = true, .minutes = 5 },
         /* of addons */
         { "metrics-server", { "sigs.k8s.io/metrics-server" }, { "sigs.k8s.io/metrics-server/cmd/metrics-server" },
-          STRIP " -X k8s.io/client-go/pkg/version.gitVersion=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 3 },
+          STRIP " -X k8s.io/client-go/pkg/version.gitVersion=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 4 },
         { "local-path-provisioner", { "github.com/rancher/local-path-provisioner" }, { "github.com/rancher/local-path-provisioner" },
-          STRIP " -X main.VERSION=v{v}", .minutes = 2 },
+          STRIP " -X main.VERSION=v{v}", .minutes = 3 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
