@@ -1,5 +1,5 @@
-/* What of services is there, and what is to be done: asked before the plan. Without changes: the
- * files are read, and the API answers three questions; no helm runs. */
+/* Observes services before the plan and decides what to do. Without changes it reads the files and
+ * queries the API three times; no helm process is started. */
 #include "addon/service.h"
 #include "base/tree.h"
 #include "cluster/services/services.h"
@@ -12,8 +12,8 @@ struct services_look {
         struct op op;
         struct services_found *found;
         json_t *secrets, *namespaces;
-        size_t at;      /* the chart whose package is looked for */
-        size_t waiting; /* comparisons under way */
+        size_t at;      /* index of the chart whose package is looked up */
+        size_t waiting; /* comparisons without a result yet */
         struct error error;
 };
 
@@ -38,7 +38,7 @@ static struct service *look_add(struct services_look *l, enum service_kind kind,
         return s;
 }
 
-/* ---- the file ---- */
+/* ---- the files ---- */
 
 static int look_manifest(struct services_look *l, size_t at, struct error *err)
 {
@@ -104,11 +104,12 @@ static void on_compared(struct error *err, void *arg)
                 look_end(l);
 }
 
-/* What would change, and what the API says to it: all at once. */
+/* Compares all changes and has the API check them, at the same time. */
 static void look_compare(struct services_look *l)
 {
         struct site *site = l->op.site;
-        site->found.services = l->found; /* for those who ask whether the API is there */
+        /* for code that checks whether the API answers */
+        site->found.services = l->found;
         l->waiting = 1;
         for (size_t i = 0; i < l->found->n; i++) {
                 struct service *s = &l->found->v[i];
@@ -142,7 +143,7 @@ static bool manifest_known(const struct services_look *l, const char *name)
         return false;
 }
 
-/* Objects of all files: one that moved from a file to another is not deleted. */
+/* The objects of all files: an object that moved to another file is not deleted. */
 static json_t *all_objects(const struct services_look *l)
 {
         json_t *all = json_array();
@@ -152,7 +153,7 @@ static json_t *all_objects(const struct services_look *l)
         return all;
 }
 
-/* Which objects come and go; what they hold is not compared. */
+/* Shows which objects are created and deleted; their contents are not compared. */
 static void show_objects(struct service *s, const json_t *stay)
 {
         json_t *now = json_array();
@@ -243,7 +244,7 @@ static void look_namespaces(struct services_look *l)
         }
 }
 
-/* Nothing can be made in a namespace that is being deleted. */
+/* A namespace that is being deleted accepts no objects. */
 static int look_terminating(const struct services_look *l, struct error *err)
 {
         for (size_t i = 0; i < l->found->n; i++) {
