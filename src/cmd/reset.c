@@ -1,12 +1,12 @@
-/* reset: nodes leave the cluster, and Kubernetes leaves their hosts; without a node, the whole
- * cluster. down: the whole cluster goes, with the machines that slipway made. */
+/* reset: removes nodes from the cluster and Kubernetes from their hosts; without names, the whole
+ * cluster. down: removes the whole cluster, with the machines that slipway created. */
 #include <event2/event.h>
 
 #include "cluster/leave/leave.h"
 #include "cluster/up/up.h"
 #include "cmd/operate.h"
 
-/* Data goes for good, so it is asked for by name. */
+/* Data is deleted, so the user must type the name to confirm. */
 static int reset_ask(const struct options *o, struct site *s, struct error *err)
 {
         size_t n = 0;
@@ -85,7 +85,7 @@ int cmd_reset(const struct options *o, struct error *err)
         return reset_run(o, "reset", &o->args, false, err);
 }
 
-/* Hosts you have are not taken away: Kubernetes is taken off them. */
+/* Existing hosts are not destroyed: Kubernetes is removed from them. */
 int cmd_down(const struct options *o, struct error *err)
 {
         return reset_run(o, "down", &(struct strings){ 0 }, true, err);
