@@ -1,5 +1,4 @@
-/* Lists of objects without what is in them: of Secrets, for one, only names and labels come here.
- */
+/* Lists objects without their contents: of Secrets, for example, only names and labels are read. */
 #include "kube/call.h"
 
 #define ACCEPT "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
