@@ -159,8 +159,8 @@ static int machine_keys(const struct local *l, const struct cluster *c,
                      : machine_put_file(m, "root/.ssh/authorized_keys", 0600, str_text(&text), err);
 }
 
-/* The resolver is this computer: names resolve if one listens there; else queries are refused at
- * once. */
+/* The resolver is this computer: names resolve if one listens there; else queries are
+ * refused at once. */
 static int machine_put_files(const struct local_machine *m, struct error *err)
 {
         char *hosts CLEANUP(free_p) =
@@ -207,8 +207,8 @@ static char *new_uuid(void)
                 b[13], b[14], b[15]);
 }
 
-/* A directory without machine.json was being created or removed when a run was killed: starts over.
- */
+/* A directory without machine.json was being created or removed when a run was
+ * killed: starts over. */
 static int machine_make_new(const struct local *l, const struct provider_run *run,
         const struct node *n, const char *base, struct local_machine *m, struct error *err)
 {
