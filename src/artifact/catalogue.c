@@ -1,8 +1,8 @@
 #include "artifact/catalogue.h"
 #include "config/minors.h"
 
-/* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest
- * that run with that minor. */
+/* One row per minor version. Kubernetes' own programs have the cluster's version; the rest are the
+ * newest that work with that minor. */
 struct row {
         unsigned minor;
         const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel,
@@ -99,7 +99,7 @@ bool catalogue_for(struct arena *a, const struct version *kubernetes, struct cat
         return false;
 }
 
-/* Where the tag begins, and the version it says: "v1.14.6", "3.6.16-0". */
+/* The start of the tag, and its version: "v1.14.6", "3.6.16-0". */
 static const char *image_version(const char *image, struct version *out)
 {
         const char *slash = strrchr(image, '/'), *tag = strchr(slash ? slash : image, ':');
