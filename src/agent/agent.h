@@ -12,11 +12,11 @@
 #include "base/spec.h"
 
 #define ENTRIES_MAX 20000
-#define CONTENTS_MAX \
-        ((size_t)64 << 20) /* of all entries of a spec; larger contents are sent as blobs */
+/* Of all entries of a spec; larger contents are sent as blobs. */
+#define CONTENTS_MAX ((size_t)64 << 20)
 
-/* What lstat says of a path. As long as it is equal, the content is the one that the agent wrote.
- */
+/* What lstat says of a path. As long as it is equal, the content is the one that
+ * the agent wrote. */
 struct print {
         uint64_t size, ino;
         int64_t changed; /* ctime in ns: no program can set it, unlike mtime */
@@ -30,8 +30,8 @@ struct row {
         unsigned flags;
         bool seen;               /* the spec has it too */
         char *id, *key, *target; /* id: kind and key; target: of a link or a sysctl */
-        char digest[SHA256_HEX]; /* of the content; unit: of all that it reads, "" while a restart
-                                    is due */
+        /* of the content; unit: of all that it reads, "" while a restart is due */
+        char digest[SHA256_HEX];
         struct print print;
         struct row_member { /* of a set */
                 char *path;
@@ -71,9 +71,9 @@ struct entry {
         bool needed;           /* its blob is missing here */
         struct unit_state unit;
         char reads[SHA256_HEX];
-        bool news, restart, soft; /* unit: what it reads changes; it runs and must restart; a reload
-                                     is enough */
-        size_t after;             /* unit: index of the last changed entry that it reads */
+        /* unit: what it reads changes; it runs and must restart; a reload is enough */
+        bool news, restart, soft;
+        size_t after; /* unit: index of the last changed entry that it reads */
         /* set by the run */
         bool over, broken, touched; /* reported; failed; unit: masked or enabled */
 };

@@ -30,7 +30,8 @@ static const struct kind {
 
 bool agent_whole(const struct agent *a) { return !*a->root; }
 
-/* Temporary files of a killed run: no other agent writes here, because we hold the lock. */
+/* Removes temporary files of a killed run. This agent holds the lock, so no other
+ * one writes here. */
 static void remove_temporaries(struct agent *a, const char *below)
 {
         char *path CLEANUP(free_p) = xasprintf("%s%s", a->state, below);
@@ -149,8 +150,8 @@ static int remove_path(struct agent *a, const struct row *row, struct error *err
         return back;
 }
 
-/* Packages, modules and mounts stay: other programs may need them by now. What a command did is not
- * known. */
+/* Packages, modules and mounts are kept, because other programs may need them by now. Effects of
+ * commands are unknown. */
 static bool row_stays(const struct row *row)
 {
         return row->kind == SPEC_PACKAGE || row->kind == SPEC_MODULE || row->kind == SPEC_MOUNT ||
@@ -212,8 +213,8 @@ void record_undo(struct agent *a)
 
 /* ---- the run ---- */
 
-/* Writes all that this run may change to the record, and marks the units that will read something
- * new. */
+/* Writes all that this run may change to the record, and marks the units that will
+ * read something new. */
 static int apply_prepare(struct agent *a, struct error *err)
 {
         bool interrupted = !a->record.spec[0] && a->record.count;

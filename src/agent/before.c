@@ -1,6 +1,6 @@
-/* What was at a path before the agent first changed it: /var/lib/slipway/before/index has a line a
- * path, and the files are beside it by number. Entries that leave the spec are restored from it,
- * and a reset restores the whole host. */
+/* What was at a path before the agent first changed it: /var/lib/slipway/before/index has one line
+ * per path, and the files are beside it by number. Entries that are removed from the spec are
+ * restored from it, and a reset restores the whole host. */
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -249,9 +249,10 @@ static int restore_file(struct agent *a, const struct original *o, const char *f
         if (r == 0 && (chown(temp, o->uid, o->gid) < 0 || chmod(temp, o->mode) < 0 ||
                               rename(temp, full) < 0))
                 r = -errno;
-        unlink(temp); /* still there after a failure, or when both names are one file: an earlier
-                         run was killed here */
-        return r;     /* the saved file is removed when no line of the index names it */
+        /* still there after a failure, or when both names are one file: an earlier run
+         * was killed here */
+        unlink(temp);
+        return r; /* the saved file is removed when no line of the index names it */
 }
 
 static int restore_link(const struct original *o, const char *full)

@@ -8,8 +8,8 @@
 
 #define CHILDREN_MAX 64
 
-size_t children_poll(struct session *s,
-        struct pollfd *p); /* fills in the descriptors to poll; returns how many */
+/* Fills in the descriptors to poll; returns how many. */
+size_t children_poll(struct session *s, struct pollfd *p);
 void children_turn(struct session *s, const struct pollfd *p, size_t n);
 void children_reap(struct session *s);
 /* Ends all children, with SIGTERM and then SIGKILL, and waits for those with `keep`. */

@@ -1,5 +1,5 @@
-/* Finds what changed since it was applied. A file is read only when lstat says something else than
- * at its last change. */
+/* Finds what changed since it was applied. A file is read only if its lstat differs from
+ * the last change. */
 #include "agent/agent.h"
 
 #define LOOK_SECONDS 60
@@ -60,7 +60,7 @@ static bool row_drifted(struct agent *a, const struct row *row)
         }
 }
 
-/* Stops at the size of a frame: a part of so long a list is enough to apply again. */
+/* Stops at the size of a frame: a partial list is enough to apply the spec again. */
 static void drift_add(struct str *frame, const char *key)
 {
         if (frame->len < WIRE_MAX - 8192)

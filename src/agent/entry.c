@@ -50,7 +50,7 @@ static bool entry_plain_text(const char *s)
         return true;
 }
 
-/* Absolute, without empty, "." or ".." parts: it names one place below the root. */
+/* Absolute, without empty, "." or ".." parts, so it stays below the root. */
 static bool good_path(const char *p)
 {
         if (*p != '/' || !p[1])
@@ -65,13 +65,13 @@ static bool good_path(const char *p)
         return true;
 }
 
-/* Names are arguments of programs, so none may look like an option. */
+/* Names are passed to programs as arguments, so none may look like an option. */
 static bool good_name(const char *n)
 {
         return *n && *n != '-' && strlen(n) < 500 && !strchr(n, ' ');
 }
 
-/* A sysctl's value may have several words: blanks between them do not count. */
+/* Extra blanks between the words of a sysctl's value do not matter. */
 static void sysctl_squeeze(char *s)
 {
         char *to = s;
@@ -115,7 +115,7 @@ static int entry_validate(struct entry *e, struct error *err)
         return 0;
 }
 
-/* The digest names the blob with the content; that of an image may come as its target. */
+/* The digest names the blob with the content; the digest of an image may be its target. */
 static int entry_content(
         struct agent *a, const struct wire_frame *f, struct entry *e, struct error *err)
 {
@@ -136,7 +136,7 @@ static int entry_content(
                 v = (struct wire_field){ .data = (const uint8_t *)"" };
         if ((a->contents += v.len) > CONTENTS_MAX)
                 return entry_bad(err, e, "the contents of all entries exceed the limit of a spec");
-        e->content = xmalloc(v.len + 1); /* the words of a command end in a NUL, also a lost one */
+        e->content = xmalloc(v.len + 1); /* a command's words end in a NUL, even if it is missing */
         e->len = v.len;
         memcpy(e->content, v.data, v.len);
         e->content[v.len] = 0;

@@ -1,5 +1,5 @@
-/* The facts of the machine, as JSON. Features are found by testing them, not by names or versions.
- */
+/* The facts of the machine, as JSON. Features are found by testing them, not by
+ * names or versions. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/statfs.h>
@@ -178,8 +178,8 @@ static bool kernel_defaults(void)
                 "kernel/keys/root_maxbytes" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 char *path CLEANUP(free_p) = xasprintf("/proc/sys/%s", names[i]);
-                int fd CLEANUP(close_p) =
-                        open(path, O_WRONLY | O_CLOEXEC); /* opening changes nothing */
+                /* opening changes nothing */
+                int fd CLEANUP(close_p) = open(path, O_WRONLY | O_CLOEXEC);
                 if (fd < 0)
                         return false;
         }

@@ -54,8 +54,8 @@ bool images_have(const struct str *list, const char *name)
         return false;
 }
 
-/* An image is known by its name; it is imported again when the record has another digest for that
- * name. */
+/* An image is known by its name; it is imported again when the record has another digest
+ * for that name. */
 static bool image_is_there(struct agent *a, const struct images *now, const struct entry *e)
 {
         const struct row *row = record_find(&a->record, SPEC_IMAGE, e->name);

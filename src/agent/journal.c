@@ -29,9 +29,9 @@ void journal(struct agent *a, const char *fmt, ...)
         char *path CLEANUP(free_p) = path_join(a->state, "journal");
         int fd CLEANUP(close_p) =
                 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        /* a full disk is reported by whatever needs the space */
         if (fd >= 0)
-                (void)!write(fd, s.data,
-                        s.len); /* a full disk is reported by whatever needs the space */
+                (void)!write(fd, s.data, s.len);
 }
 
 /* Drops the older half of a long journal. */

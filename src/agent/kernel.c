@@ -87,8 +87,8 @@ void apply_sysctls(struct agent *a, struct entry *e, size_t n)
                 struct str now CLEANUP(str_release) = { 0 };
                 bool there;
                 record_entry(a, &e[i]);
-                if (sysctl_same(a, e[i].name, e[i].target, &there) ||
-                        !there) { /* read again: a module may have added it */
+                /* read again: a module may have added it */
+                if (sysctl_same(a, e[i].name, e[i].target, &there) || !there) {
                         entry_done(a, &e[i], STATE_SAME, "%s",
                                 there ? "" : "this kernel does not have this setting");
                         continue;

@@ -81,9 +81,8 @@ void check_dir(struct agent *a, struct entry *e)
         if (!dir_print(a, e->path, &now))
                 e->state = access(full, F_OK) < 0 ? STATE_CREATED : STATE_CHANGED;
         else
-                e->state = meta_same(e, &now) || path_shared(e->path)
-                                   ? STATE_SAME
-                                   : STATE_CHANGED; /* directories of the system stay as they are */
+                /* directories of the system stay as they are */
+                e->state = meta_same(e, &now) || path_shared(e->path) ? STATE_SAME : STATE_CHANGED;
 }
 
 void check_link(struct agent *a, struct entry *e)
@@ -96,10 +95,9 @@ void check_link(struct agent *a, struct entry *e)
                 e->state = STATE_SAME; /* its new owner may have changed the target */
         } else {
                 target[n] = 0;
-                e->state =
-                        e->flags & SPEC_ONCE || streq(target, e->target)
-                                ? STATE_SAME
-                                : STATE_CHANGED; /* ONCE: its owner may have changed the target */
+                /* ONCE: its owner may have changed the target */
+                e->state = e->flags & SPEC_ONCE || streq(target, e->target) ? STATE_SAME
+                                                                            : STATE_CHANGED;
         }
 }
 

@@ -62,8 +62,8 @@ static int agent_on_spec(struct agent *a, const struct wire_frame *f, struct err
                         "the cluster's id is empty or has a tab or line break");
         memcpy(a->digest, digest, SHA256_HEX);
         a->expected = (size_t)count;
-        a->entries = xcalloc(
-                a->expected, sizeof(*a->entries)); /* never moves: the index points into it */
+        /* never moves: the index points into it */
+        a->entries = xcalloc(a->expected, sizeof(*a->entries));
         a->receiving = true;
         return 0;
 }
@@ -210,8 +210,8 @@ int main(int argc, char **argv)
                         return EXIT_USAGE;
                 }
         umask(022);
-        setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                1); /* independent of the shell that started the agent */
+        /* independent of the shell that started the agent */
+        setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
         setenv("LC_ALL", "C", 1);
         setenv("SYSTEMD_COLORS", "0", 1);
         a.state = agent_path(&a, "/var/lib/slipway");

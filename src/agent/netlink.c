@@ -1,5 +1,5 @@
-/* Asks the kernel for a feature by netlink: the only way to see one that is built in and has no
- * file anywhere. The layouts are the kernel's own and fixed; musl brings no header for them. */
+/* Tests for a kernel feature by netlink, the only way to find one that is built in and has no file.
+ * The message layouts are fixed by the kernel; musl has no headers for them. */
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #define NETLINK_NETFILTER 12
 #define FLAG_REQUEST      1
 #define FLAG_ACK          4
-#define FLAG_NEW          0x600 /* create, and only if it is not there */
+#define FLAG_NEW          0x600 /* create, but only if it does not exist */
 #define MSG_ERROR         2
 #define MSG_NEWLINK       16
 #define MSG_NFT_GETGEN    (10 << 8 | 16)
@@ -24,7 +24,7 @@ struct message {
         uint8_t body[64];
 };
 
-/* The answer's error, 0 for none or for any other answer. */
+/* The error in the answer; 0 for none or for any other answer. */
 static int netlink_ask(int protocol, const struct message *m)
 {
         struct {
@@ -42,7 +42,7 @@ static int netlink_ask(int protocol, const struct message *m)
         return answer.m.type == MSG_ERROR ? code : 0;
 }
 
-/* Writes one at `to`; how many bytes it takes there. */
+/* Writes one attribute at `to`; returns its size. */
 static size_t attribute(uint8_t *to, uint16_t type, const void *data, size_t n)
 {
         uint16_t head[2] = { (uint16_t)(n + 4), type };
@@ -51,9 +51,9 @@ static size_t attribute(uint8_t *to, uint16_t type, const void *data, size_t n)
         return (n + 4 + 3) & ~(size_t)3;
 }
 
-/* Makes a link of that kind in a network of its own, which goes with the process that made it. A
- * kind nobody knows is "not supported"; any other answer comes from the kind itself, which may want
- * more to be said. */
+/* Creates a link of that kind in a network namespace of its own, which ends with the process.
+ * An unknown kind is "not supported"; any other error comes from the kind itself, which may
+ * need more attributes. */
 bool link_kind_works(const char *kind)
 {
         struct message m = {

@@ -21,8 +21,8 @@ static const struct manager {
                         "Dpkg::Options::=--force-confdef", "install", "--" },
                 .refresh = { "apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update" },
                 .list = { "dpkg-query", "-W", "-f", "${Package} ${Status}\n" },
-                /* dpkg, not apt: it removes no other packages and refuses those that others depend
-                   on */
+                /* dpkg, not apt: it removes no other packages and refuses those that
+                 * others depend on */
                 .remove = { "dpkg", "--purge" } },
         { .program = "dnf",
                 .databases = { "/usr/lib/sysimage/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite",
@@ -118,8 +118,8 @@ static void packages_query(struct agent *a, const struct manager *m)
         }
         if (rpm || w.n == fixed)
                 return;
-        tool(&a->session, w.v, QUERY_SECONDS, &list,
-                &err); /* its exit status only says that some are unknown */
+        /* its exit status only says that some are unknown */
+        tool(&a->session, w.v, QUERY_SECONDS, &list, &err);
         for (size_t i = 0; i < a->count; i++)
                 if (a->entries[i].kind == SPEC_PACKAGE)
                         a->entries[i].state = package_installed(&list, a->entries[i].name)

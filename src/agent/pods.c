@@ -1,8 +1,8 @@
 /* Static pods that change together with the kubelet that runs them. A starting kubelet does not
- * know the old pods: it starts the new one beside the old one, which still holds its port, and then
- * backs off. And an API server without etcd takes a minute to end. So both are ended in order
- * first: the kubelet, the clients of the API server, the API server, etcd. Units of the same run
- * start the kubelet again; a timer does if the run is cut. */
+ * know the old pods: it starts a new pod beside the old one, which still uses its port, and then
+ * backs off. An API server without etcd takes a minute to stop. So they are stopped in order first:
+ * the kubelet, the clients of the API server, the API server, etcd. Units of the same run start the
+ * kubelet again; a timer does so if the run is interrupted. */
 #include "agent/agent.h"
 #include "base/pods.h"
 
@@ -43,14 +43,14 @@ static struct entry *pods_unit(const struct agent *a, const char *name)
 
 static bool pods_unit_restarts(const struct entry *unit) { return unit && unit->restart; }
 
-/* The kubelet was down before: a killed run left it so, perhaps with running pods. Without a
- * manifest of the API server there is no pod to end. */
+/* The kubelet was stopped by a killed run, possibly with running pods. Without a manifest of the
+ * API server there is no pod to stop. */
 static bool kubelet_left_down(const struct entry *kubelet)
 {
         return !kubelet->unit.active && access(MANIFESTS "kube-apiserver.yaml", F_OK) == 0;
 }
 
-/* An API server without etcd can neither leave its Service nor end: it must end before etcd,
+/* An API server without etcd can neither leave its Service nor stop: it must stop before etcd,
  * whether etcd is a unit or a pod. */
 static bool pods_end_together(const struct agent *a, const struct entry *kubelet)
 {

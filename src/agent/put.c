@@ -1,5 +1,5 @@
-/* Files are written beside their path, synced, and renamed to it. Files in a row are written first
- * and renamed together, so that the disk is waited for once and not once a file. */
+/* Files are written beside their path, synced and renamed. Consecutive files are written first and
+ * renamed together, so the disk is waited for once, not once per file. */
 #include <fcntl.h>
 
 #include "agent/agent.h"
@@ -166,9 +166,9 @@ static int stage_entry(struct agent *a, struct entry *e, struct staged *s, struc
                 error_set(err, -r, EXIT_STEP, "cannot write it: %s", strerror(-r));
         if (r == 0 && (r = own(s->fd, e->mode, uid, gid)) < 0)
                 error_set(err, -r, EXIT_STEP, "cannot set its owner and mode: %s", strerror(-r));
+        /* starts writing; fsync comes with the whole batch */
         if (r == 0)
-                sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* starts writing; fsync comes
-                                                                        with the whole batch */
+                sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
         return r;
 }
 

@@ -1,6 +1,6 @@
-/* The record of what was applied, as text: a line an entry, fields separated by tabs, the key last.
- * It is saved before a run changes anything (with all that the run may change, without the spec's
- * digest) and again at its end. */
+/* The record of what was applied, as text: one line per entry, fields separated by tabs, the key
+ * last. It is saved before a run changes anything (with everything that the run may change, without
+ * the spec's digest) and again at its end. */
 #include "agent/agent.h"
 #include "base/file.h"
 
@@ -192,8 +192,8 @@ int record_load(struct agent *a, struct error *err)
         struct row *last = NULL;
         record_release(&a->record);
         int r = file_read(path, RECORD_MAX, &s, err);
-        if (r == -ENOENT || r == -EACCES ||
-                r == -ENOTDIR) { /* unreadable without root: treated as missing */
+        /* unreadable without root: treated as missing */
+        if (r == -ENOENT || r == -EACCES || r == -ENOTDIR) {
                 error_release(err);
                 return 0;
         }

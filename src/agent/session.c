@@ -6,8 +6,8 @@
 
 #include "agent/child.h"
 
-#define INPUT \
-        (WIRE_MAX + ((size_t)256 << 10)) /* one frame of the largest size, and some read-ahead */
+/* One frame of the largest size, and some read-ahead. */
+#define INPUT (WIRE_MAX + ((size_t)256 << 10))
 
 int session_init(struct session *s, int in, int out, struct error *err)
 {
@@ -26,8 +26,8 @@ int session_init(struct session *s, int in, int out, struct error *err)
         if (s->signals < 0)
                 return error_set(
                         err, errno, EXIT_INTERNAL, "cannot watch signals: %s", strerror(errno));
-        fcntl(in, F_SETPIPE_SZ,
-                1 << 20); /* fewer reads a blob; fails for a socket, which is harmless */
+        /* fewer reads per blob; fails for a socket, which is harmless */
+        fcntl(in, F_SETPIPE_SZ, 1 << 20);
         return 0;
 }
 
@@ -85,8 +85,8 @@ static void read_signals(struct session *s)
         children_reap(s);
 }
 
-/* Whether the next read has room: input is not read while the buffer is full of unhandled frames.
- */
+/* Whether the next read has room: input is not read while the buffer is full
+ * of unhandled frames. */
 static bool has_room(const struct session *s)
 {
         return !s->eof && (s->end < INPUT || s->start > INPUT / 2 || s->start == s->end);

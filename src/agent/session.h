@@ -8,12 +8,11 @@
 #include "base/error.h"
 #include "deliver/wire.h"
 
-#define CHILD_TEXT \
-        ((size_t)1 << 20) /* of a program's output: the end is kept, for its last lines */
+/* Of a program's output: the end is kept, for its last lines. */
+#define CHILD_TEXT ((size_t)1 << 20)
 
-#define CHILD_WHOLE \
-        ((size_t)64 << 20) /* of output that is parsed: the rules of ten thousand services are \
-                              about 20 MB */
+/* Of output that is parsed: the rules of ten thousand services are about 20 MB. */
+#define CHILD_WHOLE ((size_t)64 << 20)
 
 struct words { /* a NULL-terminated argument vector; borrows its words */
         const char **v;
@@ -28,15 +27,15 @@ struct child {
         pid_t pid;
         int status; /* from waitpid, once ended */
         bool ended;
-        int fd[3]; /* our ends of its standard input, output and error; -1: closed */
+        int fd[3]; /* the agent's ends of its stdin, stdout and stderr; -1: closed */
         struct str input;
         size_t sent;
-        bool run;     /* started by a RUN order: its output goes to the operator */
-        uint64_t id;  /* of that RUN order */
-        bool keep;    /* continues when the connection is cut: a package manager must not be stopped
-                         half-way */
-        size_t whole; /* its whole output is kept, and more than so many bytes are an error; 0: only
-                         the end is kept */
+        bool run;    /* started by a RUN order: its output goes to the operator */
+        uint64_t id; /* of that RUN order */
+        /* continues when the connection is cut: a package manager must not be stopped half-way */
+        bool keep;
+        /* its whole output is kept, and more than this is an error; 0: only the end is kept */
+        size_t whole;
         struct str text[2];
         bool over; /* it printed more than `whole` */
 };

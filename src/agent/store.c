@@ -124,8 +124,8 @@ int store_data(struct agent *a, const struct wire_frame *f, struct error *err)
                         err, EPROTO, EXIT_STEP, "a DATA frame came that does not belong to a blob");
         int r = write_all(b->fd, v.data, v.len);
         if (r < 0) {
-                (void)!ftruncate(
-                        b->fd, (off_t)b->at); /* the part ends where the next run continues */
+                /* the part ends where the next run continues */
+                (void)!ftruncate(b->fd, (off_t)b->at);
                 return store_failed(a, -r, err);
         }
         sha256_add(&b->sum, v.data, v.len);

@@ -132,12 +132,11 @@ static void check_unit(struct agent *a, struct entry *e)
         struct unit_state *u = &e->unit;
         unit_reads(a, e->name, e->reads);
         e->after = 0;
-        u->over =
-                u->over && row &&
-                streq(row->digest, e->reads); /* systemd forgets that it ran, the record does not */
+        /* systemd forgets that it ran, the record does not */
+        u->over = u->over && row && streq(row->digest, e->reads);
         bool changed = unit_changes(a, e);
-        e->soft = e->soft && changed && row &&
-                  row->digest[0]; /* an earlier run may have left any change undone */
+        /* an earlier run may have left any change undone */
+        e->soft = e->soft && changed && row && row->digest[0];
         e->news = changed || (row && !streq(row->digest, e->reads));
         e->restart =
                 e->news && u->active && unit_may_restart(e->name) && !(e->flags & SPEC_DISABLE);

@@ -14,7 +14,7 @@ struct member {
         struct member *next;
 };
 
-/* One plain name: nothing else may land in the directory, or be taken for an option. */
+/* A plain file name, which cannot leave the directory or be taken for an option. */
 static bool member_name(const struct tar_header *h, char out[256])
 {
         size_t n = strlen(h->name);

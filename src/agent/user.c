@@ -4,7 +4,7 @@
 
 #include "agent/agent.h"
 
-/* Where systems with a read-only /usr have their own users; the C library here reads only /etc. */
+/* User databases of systems with a read-only /usr; the agent's C library reads only /etc. */
 static const char *const other_users[] = { "/usr/lib/passwd", "/usr/share/baselayout/passwd" };
 static const char *const other_groups[] = { "/usr/lib/group", "/usr/share/baselayout/group" };
 
@@ -53,8 +53,8 @@ void check_user(struct agent *a, struct entry *e)
         e->state = user_find(e->name, &uid, &gid) ? STATE_SAME : STATE_CREATED;
 }
 
-/* Backups that the user tools write before a change: without this, a removed user would still be in
- * them. */
+/* Backups that the user tools write before a change: without this, a removed user would still
+ * be in them. */
 static const char *const copies[] = { "passwd-", "shadow-", "group-", "gshadow-" };
 
 static void copies_keep(struct agent *a, bool back)
@@ -78,7 +78,8 @@ static int user_make(struct agent *a, const struct entry *e, struct error *err)
         if (!before_is(a, "user", e->name))
                 copies_keep(a, false);
         before_value(a, "user", e->name, "absent");
-        bool grouped = group_find(e->name, &gid); /* made by others: then that group is used */
+        /* created by others: then that group is used */
+        bool grouped = group_find(e->name, &gid);
         const char *const with[] = { "useradd", "--system", "--no-create-home", "--home-dir",
                 e->target ? e->target : "/", "--shell", "/usr/sbin/nologin", e->name,
                 grouped ? "--gid" : "--user-group", grouped ? e->name : NULL, NULL };

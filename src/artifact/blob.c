@@ -7,7 +7,7 @@
 #include "artifact/blob.h"
 #include "base/file.h"
 
-#define PARTIAL_DAYS 7 /* a download nobody went on with */
+#define PARTIAL_DAYS 7 /* age of an abandoned download */
 
 char *cache_path(const char *cache, const char *dir, const char *name)
 {
@@ -37,7 +37,8 @@ int cache_open(char **out, struct error *err)
         int r = dir_make(found, 0755, err);
         if (r < 0)
                 return error_hint(err, "set SLIPWAY_CACHE to a directory that can be written");
-        char *root CLEANUP(free_p) = realpath(found, NULL); /* children run elsewhere */
+        /* child processes have other working directories */
+        char *root CLEANUP(free_p) = realpath(found, NULL);
         if (!root)
                 return error_set(err, errno, EXIT_INTERNAL, "cannot use the cache %s: %s", found,
                         strerror(errno));
@@ -50,7 +51,7 @@ int cache_open(char **out, struct error *err)
         return r;
 }
 
-/* Removes what has such a name and is older than that many seconds. */
+/* Removes entries with that prefix that are older than `age` seconds. */
 static void clean_dir(const char *cache, const char *dir, const char *prefix, time_t age)
 {
         char *path CLEANUP(free_p) = path_join(cache, dir);
@@ -64,7 +65,7 @@ static void clean_dir(const char *cache, const char *dir, const char *prefix, ti
                         continue;
                 char *entry CLEANUP(free_p) = path_join(path, e->d_name);
                 if (st.st_mtime + age <= time(NULL))
-                        dir_remove(entry, &ignored); /* what cannot be removed is in nobody's way */
+                        dir_remove(entry, &ignored); /* what cannot be removed does no harm */
         }
         if (d)
                 closedir(d);

@@ -1,5 +1,5 @@
-/* The cache: blobs named by their digest, written beside and renamed, so that a name that is there
- * is whole and was verified. */
+/* The cache: blobs named by their digest. They are written under another name and renamed, so a
+ * blob that exists is complete and verified. */
 #ifndef SLIPWAY_BLOB_H
 #define SLIPWAY_BLOB_H
 
@@ -9,22 +9,22 @@
 
 struct evp_md_ctx_st;
 
-/* $SLIPWAY_CACHE, $XDG_CACHE_HOME/slipway or ~/.cache/slipway, with its directories made. malloc'd.
- */
+/* $SLIPWAY_CACHE, $XDG_CACHE_HOME/slipway or ~/.cache/slipway; creates
+ * its directories. malloc'd. */
 int cache_open(char **out, struct error *err);
-char *cache_path(
-        const char *cache, const char *dir, const char *name); /* malloc'd CACHE/DIR/NAME */
+/* Malloc'd CACHE/DIR/NAME. */
+char *cache_path(const char *cache, const char *dir, const char *name);
 /* Removes what killed runs left. Only for the holder of the cache's lock. */
 void cache_clean(const char *cache);
 /* The same for builds, which have a lock of their own: CACHE/artifacts/.work.* */
 void builds_clean(const char *cache);
 
-char *blob_path(const char *root,
-        const char *digest); /* malloc'd ROOT/blobs/sha256/HEX: the cache's, or a bundle's */
+/* Malloc'd ROOT/blobs/sha256/HEX: the cache's, or a bundle's. */
+char *blob_path(const char *root, const char *digest);
 bool blob_there(const char *root, const char *digest, int64_t size);
 
-/* A blob being written. Starts zeroed but for fd: struct blob b CLEANUP(blob_release) = BLOB_INIT;
- */
+/* A blob being written. Starts zeroed but for fd: struct blob b
+ * CLEANUP(blob_release) = BLOB_INIT; */
 struct blob {
         int fd;
         char *tmp;
@@ -39,21 +39,21 @@ struct blob {
 
 int blob_begin(struct blob *b, const char *cache, struct error *err);
 int blob_add(struct blob *b, const void *data, size_t n, struct error *err);
-/* Gives it its name. */
+/* Renames it to its digest. */
 int blob_end(struct blob *b, char digest[65], int64_t *size, struct error *err);
 void blob_release(struct blob *b);
 
-typedef const atomic_bool
-        *stop_flag; /* set by another thread to end long work early; may be NULL */
+/* Set by another thread to end long work early; may be NULL. */
+typedef const atomic_bool *stop_flag;
 
 /* Calls `each` with the file's bytes, in pieces. */
 int file_pieces(const char *path, stop_flag stop,
         int (*each)(void *arg, const void *data, size_t n, struct error *err), void *arg,
         struct error *err);
-/* A copy of a file as a blob. */
+/* Copies a file into a blob. */
 int blob_copy(const char *cache, const char *from, stop_flag stop, char digest[65], int64_t *size,
         struct error *err);
-/* A file of the cache's own file system becomes a blob; its digest is known already. */
+/* Renames a file on the cache's own file system into a blob; its digest is known already. */
 int blob_adopt(const char *cache, const char *from, const char *digest, struct error *err);
 int file_digest(
         const char *path, stop_flag stop, char digest[65], int64_t *size, struct error *err);

@@ -5,8 +5,8 @@
 #include "artifact/fetch_impl.h"
 #include "base/file.h"
 
-/* A blob writer of the bundle's own: it is a cache with nothing but blobs, and no half of one when
- * this is killed. */
+/* Writes a blob into the bundle, which is a cache with only blobs; a killed run leaves
+ * no partial blob. */
 static int add_blob(const char *dir, const struct item *item, struct error *err)
 {
         char digest[65];
@@ -33,7 +33,7 @@ int bundle_write(const char *dir, const char *arch, const struct item *items, si
                     *tmp CLEANUP(free_p) = path_join(dir, "tmp");
         int r = dir_make(blobs, 0755, err);
         if (r == 0)
-                r = dir_remove(tmp, err); /* of a run that was killed */
+                r = dir_remove(tmp, err); /* of a killed run */
         if (r == 0)
                 r = dir_make(tmp, 0755, err);
         if (r == 0)
@@ -47,7 +47,7 @@ int bundle_write(const char *dir, const char *arch, const struct item *items, si
                 locked_put(&lock, key, &e);
         }
         if (r == 0)
-                r = locked_write(&lock, path, err); /* last: what it names is there */
+                r = locked_write(&lock, path, err); /* last, when everything that it names exists */
         rmdir(tmp);
         return r < 0 ? error_wrap(err, "the bundle %s", dir) : 0;
 }

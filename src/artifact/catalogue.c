@@ -2,8 +2,8 @@
 #include "config/addon.h"
 #include "config/minors.h"
 
-/* One row a minor. Kubernetes' own programs carry the cluster's version; the rest are the newest
- * that run with that minor. */
+/* One row per minor version. Kubernetes' own programs have the cluster's version; the rest are the
+ * newest that work with that minor. */
 struct row {
         unsigned minor;
         const char *etcd, *containerd, *crio, *conmon, *runc, *crun, *crictl, *cni, *flannel,

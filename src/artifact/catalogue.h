@@ -1,5 +1,5 @@
-/* The catalogue: every program and image a cluster is made of, with the versions that belong to one
- * Kubernetes minor. */
+/* The catalogue: all programs and images of a cluster, with the versions for
+ * each Kubernetes minor. */
 #ifndef SLIPWAY_CATALOGUE_H
 #define SLIPWAY_CATALOGUE_H
 
@@ -47,8 +47,8 @@ enum image_id {
         IMG_COUNT
 };
 
-/* Our own image: the agent as the probe that verifies a cluster. It is made of the program that
- * runs, wherever everything else comes from. */
+/* slipway's own image: the agent as the probe that verifies a cluster. It is made from the running
+ * program, wherever everything else comes from. */
 #define PROBE_IMAGE "slipway.dev/probe:"
 
 struct artifact {
@@ -64,8 +64,8 @@ struct catalogue {
         struct image images[IMG_COUNT];
 };
 
-/* Fills the versions for one Kubernetes version; strings live in the arena. False when that minor
- * is not known: catalogue_minors() lists those that are ("1.34, 1.35, 1.36"). */
+/* Fills in the versions for one Kubernetes version; strings are in the arena. False: unknown minor;
+ * catalogue_minors() lists the known ones ("1.34, 1.35, 1.36"). */
 bool catalogue_for(struct arena *a, const struct version *kubernetes, struct catalogue *out);
 const char *catalogue_minors(void);
 const char *catalogue_newest(void); /* "1.36.1" */
@@ -76,8 +76,7 @@ const char *catalogue_tool(const char *name);
 bool image_wanted(const struct cluster *c, enum image_id id);
 
 /* The image with the tag of `wanted`, another image of the same program: in the arena, or `image`
- * itself when its tag says no version, is as new already (`down`: is the same) or a digest pins it.
- */
+ * itself if its tag has no version, is not older (`down`: is equal) or a digest pins it. */
 const char *image_follow(struct arena *a, const char *image, const char *wanted, bool down);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 
-#define WAIT_MS 500 /* between looks at a lock that another run holds */
+#define WAIT_MS 500 /* between checks of a lock that another run holds */
 
 static void sources_begin(struct fetch *f);
 static void source_run(struct fetch *f);
@@ -59,7 +59,7 @@ static void job_free(struct job *j)
         free(j);
 }
 
-/* The worker goes first: it may be reading what a job owns. */
+/* The worker first: it may be reading what a job owns. */
 static void stop_all(struct fetch *f)
 {
         worker_free(TAKE(f->worker));
@@ -79,10 +79,10 @@ static void tell_end(struct fetch *f)
         void *arg = f->request.arg;
         struct error err CLEANUP(error_release) = f->error;
         f->error = (struct error){ 0 };
-        on_done(err.code ? &err : NULL, arg); /* f may be gone now */
+        on_done(err.code ? &err : NULL, arg); /* f may be freed now */
 }
 
-/* What is under way is stopped from a clean stack. */
+/* Running jobs are stopped from the event loop. */
 static void fetch_finish(struct fetch *f)
 {
         stop_all(f);
@@ -114,7 +114,7 @@ char *item_title(const struct item *item)
         return item->image ? xstrdup(item->name) : xasprintf("%s %s", item->name, item->version);
 }
 
-/* What nobody but its source vouches for is said when the lock takes it in. */
+/* Reports an item without a checksum when the lock pins it. */
 static void tell_pinned(struct fetch *f, const struct want *w, const struct lock_entry *e)
 {
         bool network = streq(e->source, source_name(FROM_MIRROR)) ||
@@ -149,7 +149,8 @@ static bool may_come_from(const struct want *w, const char *source)
         return false;
 }
 
-/* The index remembers how a digest was vouched for: what one cluster trusted is no other's. */
+/* The index has how a digest was verified, because what one cluster trusts does not
+ * count for another. */
 static char *index_key(const struct want *w, enum source s)
 {
         bool file = !w->item->image && (s == FROM_MIRROR || s == FROM_UPSTREAM);
@@ -159,8 +160,8 @@ static char *index_key(const struct want *w, enum source s)
                            : " checked");
 }
 
-/* What the cache knows of an item: the lock's digest, the bundle's, or what a source gave before.
- */
+/* The digest of an item that the cache has: from the lock, from the bundle, or from
+ * an earlier fetch. */
 static bool cached(struct fetch *f, struct want *w, struct lock_entry *e)
 {
         if (*w->pinned)
@@ -177,7 +178,7 @@ static bool cached(struct fetch *f, struct want *w, struct lock_entry *e)
         return false;
 }
 
-/* True when the cache answered everything. */
+/* True if the cache has everything. */
 static bool ask_cache(struct fetch *f)
 {
         bool all = true;
@@ -193,8 +194,8 @@ static bool ask_cache(struct fetch *f)
         return all;
 }
 
-/* What is made of this program is remembered by the program's digest: another agent makes another
- * image of the same name. */
+/* What is made from this program is stored under the program's digest: another agent makes another
+ * image with the same name. */
 static void want_own(struct fetch *f, struct want *w)
 {
         char digest[65] = "";
@@ -238,8 +239,8 @@ static int locks_read(struct fetch *f, struct error *err)
         int r = f->lock_path ? locked_read(&f->lock, f->lock_path, err) : 0;
         if (!f->lock.items)
                 f->lock.items = json_object();
-        if (r == 0 && locked_read(&f->index, index, err) <
-                              0) { /* only a memory: what it forgot is resolved again */
+        /* the index is only a cache: missing entries are resolved again */
+        if (r == 0 && locked_read(&f->index, index, err) < 0) {
                 error_release(err);
                 f->index.changed = true;
         }
@@ -253,7 +254,7 @@ static int locks_read(struct fetch *f, struct error *err)
 
 /* ---- begin ---- */
 
-/* Holding the cache's lock: another run may have brought what we want meanwhile. */
+/* Now with the cache's lock: another run may have fetched the items meanwhile. */
 static void cache_locked(struct fetch *f)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -355,7 +356,7 @@ void fetch_free(struct fetch *f)
 
 /* ---- source by source ---- */
 
-/* These are nobody's lack: another source would only hide them. */
+/* Failures that no other source can solve: trying one would only hide them. */
 static bool is_hard(const struct error *err)
 {
         static const int codes[] = { EBADMSG, EFBIG, ENOSPC, EDQUOT, EROFS };
@@ -373,7 +374,7 @@ static void want_failed(struct fetch *f, struct want *w, enum source from, const
         str_addf(&w->tried, "%s%s: %s", w->tried.len ? "; " : "", source_title(from),
                 err->message ? err->message : "it failed");
         if (!last && !is_hard(err)) {
-                if (!f->dead[from]) /* told once for all */
+                if (!f->dead[from]) /* reported once for all */
                         fetch_note(f, w->item, -1, "not from %s: %s", source_title(from),
                                 err->message ? err->message : "it failed");
                 return;
@@ -403,7 +404,7 @@ void want_resolved(
                         "if the change is meant, remove the line of %s from %s and run again",
                         w->key, f->lock_path);
                 want_failed(f, w, j->source, &err);
-                for (size_t i = 0; i < j->count; i++) /* it is another source's now */
+                for (size_t i = 0; i < j->count; i++) /* another source has it now */
                         if (j->wants[i] == w)
                                 j->wants[i] = j->wants[--j->count];
                 return;
@@ -453,15 +454,15 @@ static struct job *job_ready(const struct fetch *f)
         return NULL;
 }
 
-/* Starts what may run; when nothing is left, the next source's turn has come. */
+/* Starts jobs that may run; when none is left, continues with the next source. */
 static void jobs_pump(struct fetch *f)
 {
-        if (f->pumping || f->over) /* a job that ends while it starts comes by here again */
+        if (f->pumping || f->over) /* a job that ends while it starts calls this again */
                 return;
         f->pumping = true;
         for (struct job *j; !f->over && (j = job_ready(f));) {
                 j->running = true;
-                j->kind->start(j); /* j may be gone now */
+                j->kind->start(j); /* j may be freed now */
         }
         f->pumping = false;
         if (!f->jobs && !f->over)
@@ -514,7 +515,7 @@ static void source_run(struct fetch *f)
                 fetch_fail(f, &err);
 }
 
-/* The first source that something is still wanted from. */
+/* The first source that an item still needs. */
 static void sources_begin(struct fetch *f)
 {
         f->source = SOURCE_COUNT;

@@ -19,17 +19,18 @@
 
 struct event_base;
 
-/* One thing wanted. `name` and `version` as in the catalogue; images have their whole reference as
- * name and version NULL. */
+/* One wanted item. `name` and `version` as in the catalogue; an image has its whole reference as
+ * name, and version NULL. */
 struct item {
         const char *name, *version;
         bool image;
         /* filled in: */
         char digest[65]; /* hex, "" until resolved */
         int64_t size;
-        char *path;         /* of the blob; malloc'd: items_free */
-        const char *source; /* "cache", "bundle", "mirror", "upstream", "build", or "computer": this
-                               computer's own program */
+        char *path; /* of the blob; malloc'd: items_free */
+        /* "cache", "bundle", "mirror", "upstream", "build", or "computer" (a program
+         * of this computer) */
+        const char *source;
 };
 
 #define FETCH_FILE_MAX  ((int64_t)2 << 30)
@@ -38,65 +39,64 @@ struct item {
 struct fetch_request {
         const struct cluster *cluster; /* artifacts.*, registry.*, runtime.pause */
         const char *arch;              /* "amd64", "arm64" */
-        const char *lock; /* path of bundle.lock; it is written when something new was resolved.
-                             NULL: none */
+        /* path of bundle.lock, written if something new was resolved; NULL: none */
+        const char *lock;
         struct item *items;
         size_t count;
-        bool programs; /* only CACHE/artifacts is filled, by builds one after the other: no blob is
-                          made, no digest resolved, and other runs are kept from building alone */
-        /* The static agent, which is the pause program too: for the pause image where it is built.
-         */
+        /* only fills CACHE/artifacts, by builds one after the other: makes no blob, resolves no
+         * digest, and blocks only other builds */
+        bool programs;
+        /* The static agent, which is also the pause program: for the pause image if it is built. */
         const void *agent;
         size_t agent_len;
         /* Progress, from the loop: what happens to an item ("downloading from the mirror",
-         * "building kubernetes 1.36.1", "taken from the bundle"), how far (0–1000, -1: unknown).
-         * May be NULL. */
+         * "building kubernetes 1.36.1", "taken from the bundle"), and how far (0–1000, -1:
+         * unknown). May be NULL. */
         void (*on_progress)(const struct item *item, const char *what, int permille, void *arg);
-        /* What must be seen: that an image or a program without a checksum was pinned at first use.
-         * May be NULL. */
+        /* An image or a program without a checksum was pinned at first use, which the user must
+         * see. May be NULL. */
         void (*on_pinned)(const struct item *item, const char *how, void *arg);
-        /* What will be built and about how long that takes, beforehand; and when each is built. May
-         * be NULL. */
+        /* What will be built, with an estimate of the time, before it starts; and when each is
+         * built. May be NULL. */
         void (*on_notice)(const char *text, void *arg);
-        int64_t file_max, total_max; /* bytes of one download and of all; 0: FETCH_FILE_MAX,
-                                        FETCH_TOTAL_MAX */
-        /* The end: err is NULL on success; else the first failure (others were stopped). fetch_free
-         * may be called from it. */
+        /* bytes of one download and of all; 0: FETCH_FILE_MAX, FETCH_TOTAL_MAX */
+        int64_t file_max, total_max;
+        /* The end: err is NULL on success, otherwise the first failure (the rest was stopped).
+         * fetch_free may be called from it. */
         void (*on_done)(struct error *err, void *arg);
         void *arg;
 };
 
 struct fetch;
 
-/* This computer's architecture as Go and Kubernetes name it; "amd64" when it is none that we know.
- */
+/* This computer's architecture as Go and Kubernetes name it; "amd64" if it is unknown. */
 const char *arch_own(void);
 
-/* Starts resolving everything at once; warm, all is answered from the cache before this returns and
- * on_done comes in the next turn of the loop. The request is copied; cluster, items, agent and the
- * strings must stay until on_done or fetch_free. */
+/* Starts resolving all items at once. If the cache has all of them, this function answers
+ * everything before it returns, and on_done is called in the next turn of the loop. The request is
+ * copied; cluster, items, agent and the strings must stay valid until on_done or fetch_free. */
 int fetch_start(struct event_base *base, const struct fetch_request *request, struct fetch **out,
         struct error *err);
-/* Stops what is under way (downloads stay resumable, builds are ended). NULL is fine. */
+/* Stops running jobs (downloads can be resumed, builds are ended). f may be NULL. */
 void fetch_free(struct fetch *f);
 
-/* The items of one cluster's nodes, without doubles. Returned array is malloc'd: items_free. */
+/* The items of one cluster's nodes, without duplicates. The array is malloc'd: items_free. */
 struct item *fetch_items(
         const struct cluster *c, struct arena *a, size_t *count, struct error *err);
 void items_free(struct item *items, size_t count);
 
 /* ---- bundles ---- */
 
-/* How people make one, for hints. */
+/* The command that makes one, for hints. */
 #define BUNDLE_FROM \
         "it is the bundle.lock that `slipway up` wrote beside cluster.yaml, and blobs/ of that computer's ~/.cache/slipway"
 
-/* Writes resolved items into a bundle directory, beside what it holds already (another
- * architecture, another version). Blocks while it copies. */
+/* Adds resolved items to a bundle directory, which may have others (another architecture
+ * or version). Blocks. */
 int bundle_write(const char *dir, const char *arch, const struct item *items, size_t count,
         struct error *err);
-/* Reads every blob of a bundle and compares it with the bundle's lock. The sentence names the first
- * that is wrong or missing. */
+/* Compares every blob of a bundle with the bundle's lock. The error names the first that is
+ * wrong or missing. */
 int bundle_verify(const char *dir, size_t *items, int64_t *bytes, struct error *err);
 
 #endif

@@ -1,7 +1,6 @@
-/* The same versions, built from Go modules by the go command: one scratch module a recipe. Module
- * checksums are verified by the go command itself, and its own caches make a build that was ended
- * go on where it stopped. The programs stay in CACHE/artifacts, where the next run and the tests
- * find them. */
+/* Builds the same versions from Go modules with the go command, in one scratch module per recipe.
+ * The go command verifies module checksums, and its caches let an interrupted build continue. The
+ * programs are kept in CACHE/artifacts, for the next run and the tests. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -33,7 +32,7 @@ struct build {
         char *work, *from; /* the scratch module; where the programs are */
         enum step step;
         struct proc *proc;
-        struct str out, last; /* what a child wrote; the end of what it said */
+        struct str out, last; /* a child's output; the end of its error output */
         int log;
         char *log_path;
         char *go, *go_version, *goflags;
@@ -44,7 +43,7 @@ struct build {
         struct made {
                 char digest[65];
                 int64_t size;
-        } * made; /* one a want */
+        } * made; /* one per want */
 };
 
 static void next_step(struct build *b);
@@ -118,7 +117,7 @@ static int pack_run(struct work *w, stop_flag stop, struct error *err)
         return r;
 }
 
-/* A directory that is there is whole: it comes by a rename. */
+/* A directory that exists is complete, because it is renamed at the end. */
 static int keep_programs(const struct build *b, struct error *err)
 {
         const struct fetch *f = b->job->fetch;
@@ -130,7 +129,7 @@ static int keep_programs(const struct build *b, struct error *err)
         return 0;
 }
 
-/* Where programs alone are wanted, nothing is packed. */
+/* If only programs are wanted, nothing is packed. */
 static void programs_made(struct build *b)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -146,7 +145,8 @@ static void pack_done(struct work *w, struct error *err)
         struct job *j = fetch_build_job_of(w);
         struct build *b = j->state;
         struct error unkept CLEANUP(error_release) = { 0 };
-        if (!err) /* a failure only means that the next one who wants them builds again */
+        /* after a failure the next run builds again */
+        if (!err)
                 (void)keep_programs(b, &unkept);
         if (!err && b->work)
                 build_notice(j->fetch, "%s %s is built", b->recipe->name, b->version);
@@ -288,13 +288,13 @@ static int fetch_build_run(struct build *b, const char *const *argv, struct erro
         char *flags CLEANUP(free_p) =
                 xasprintf("GOFLAGS=%s -buildvcs=false -trimpath", b->goflags ? b->goflags : "");
         char *arch CLEANUP(free_p) = xasprintf("GOARCH=%s", b->job->fetch->request.arch);
-        /* "none" is the pattern of no module: whatever the computer leaves unverified, these are
-         * verified. */
+        /* "none" matches no module: these are verified, whatever this
+         * computer's settings exclude. */
         const char *env[12] = { b->recipe->cgo ? "CGO_ENABLED=1" : "CGO_ENABLED=0", "GOOS=linux",
                 "GOWORK=off", "GOTOOLCHAIN=local", "GONOSUMDB=none", "GOINSECURE=none",
                 "GONOSUMCHECK=", arch };
         size_t n = 8;
-        if (b->goflags) /* it is asked for first, as the computer has it */
+        if (b->goflags) /* this computer's own setting, queried first */
                 env[n++] = flags;
         if (b->recipe->cgo && !fetch_own_arch(b->job->fetch)) /* as Debian names it */
                 env[n++] = streq(b->job->fetch->request.arch, "arm64") ? "CC=aarch64-linux-gnu-gcc"
@@ -350,7 +350,7 @@ static int scratch(struct build *b, struct error *err)
         return dir_make(b->from, 0755, err);
 }
 
-/* scripts/setup.sh puts one into the cache where the computer's is too old. */
+/* scripts/setup.sh installs one into the cache if the computer's is too old. */
 static char *go_command(const struct fetch *f)
 {
         char *own = path_join(f->cache, "go/bin/go");
@@ -434,7 +434,7 @@ static int compile(struct build *b, struct error *err)
         return run_packages(b, words, ARRAY_SIZE(words), err);
 }
 
-/* What go calls a program: the last word of its package that is no version. */
+/* The name of the program in go: the last word of its package that is not a version. */
 static char *program_of(const char *package)
 {
         const char *end = package + strlen(package), *slash = strrchr(package, '/');

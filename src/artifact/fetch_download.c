@@ -1,4 +1,4 @@
-/* Jobs that bring bytes: a blob copied from the bundle, a file from the mirror or from upstream, an
+/* Jobs that transfer bytes: a blob from the bundle, a file from the mirror or from upstream, an
  * image from a registry. */
 #include <event2/event.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include "base/sha256.h"
 
 #define SUMS_MAX  ((int64_t)1 << 20)
-#define TRIES     4  /* in a row that brought nothing */
-#define TRIES_ALL 40 /* and of all */
+#define TRIES     4  /* attempts in a row without a byte */
+#define TRIES_ALL 40 /* attempts in total */
 #define RETRY_MS  500
 
 /* ---- a copy from the bundle ---- */
@@ -82,7 +82,7 @@ struct download {
         unsigned tries, tries_all;
         bool in_body, resumed, anew, mismatch;
         int permille;
-        struct unpack *members; /* one a want; NULL: the file is the program */
+        struct unpack *members; /* one per want; NULL: the file is the program */
         size_t member_count;
 };
 
@@ -92,7 +92,7 @@ static const char *file_of(const char *url) { return strrchr(url, '/') + 1; }
 
 static void download_fail(struct download *d, struct error *err) { job_done(d->job, err); }
 
-/* The sums are of the same place as the file. */
+/* The checksums come from the same server as the file. */
 static char *sums_url(const struct job *j)
 {
         const struct item *item = j->wants[0]->item;
@@ -188,8 +188,8 @@ static void download_done(struct work *w, struct error *err)
 {
         struct job *j = fetch_download_job_of(w);
         struct download *d = j->state;
-        if (err && d->mismatch && d->resumed &&
-                !d->anew) { /* two versions of a file may have met */
+        /* two versions of a file may have met */
+        if (err && d->mismatch && d->resumed && !d->anew) {
                 d->anew = true;
                 d->mismatch = false;
                 unlink(d->part);
@@ -200,8 +200,8 @@ static void download_done(struct work *w, struct error *err)
                 unlink(d->part);
                 unlink(d->tag);
         }
-        struct unpack *members =
-                d->members; /* wants may leave the job while they are resolved: from the end */
+        /* wants may leave the job while they are resolved: from the end */
+        struct unpack *members = d->members;
         for (size_t i = j->count; !err && i-- > 0;)
                 want_resolved(j, j->wants[i], members ? members[i].digest : d->digest,
                         members ? members[i].size : d->size, source_name(j->source));

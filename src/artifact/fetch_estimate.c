@@ -1,5 +1,5 @@
-/* What is about to be built from Go modules, and for how long: it takes minutes, so it is said
- * beforehand. */
+/* What will be built from Go modules, with an estimate of the time: it takes minutes, so this
+ * is shown first. */
 #include <sched.h>
 
 #include "artifact/fetch_impl.h"

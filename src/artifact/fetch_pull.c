@@ -1,5 +1,4 @@
-/* Images from a registry, through skopeo: it knows registries, their logins and their certificates.
- */
+/* Images from a registry, through skopeo, which handles registries, logins and certificates. */
 #include <fcntl.h>
 
 #include "artifact/fetch_impl.h"
@@ -41,7 +40,7 @@ static void pull_done(struct work *w, struct error *err)
         job_done(j, err);
 }
 
-/* A registry nobody can reach is asked once. */
+/* A registry that cannot be reached is tried only once. */
 static void note_dead(struct job *j, const char *why)
 {
         static const char *const signs[] = { "no such host", "connection refused", "i/o timeout",
@@ -98,8 +97,8 @@ static void pull_said(struct proc *proc, const char *data, size_t n, void *arg)
         str_addn(&p->said, data, n < TEXT_MAX ? n : TEXT_MAX);
 }
 
-/* The login and the authority of the mirror, as files that only we can read; never as arguments,
- * which everybody can. */
+/* The login and the CA of the mirror, as files that only this user can read; never as arguments,
+ * which all users can read. */
 static int write_login(const struct job *j, const struct pull *p, struct error *err)
 {
         const struct registry *reg = &j->fetch->request.cluster->registry;
@@ -124,8 +123,8 @@ static int pull_begin(struct job *j, struct pull *p, struct error *err)
 {
         const struct fetch *f = j->fetch;
         const struct registry *reg = &f->request.cluster->registry;
-        bool mirror = !streq(
-                j->key, j->wants[0]->item->name); /* the settings of a registry are its mirror's */
+        /* a registry's settings are those of its mirror */
+        bool mirror = !streq(j->key, j->wants[0]->item->name);
         p->dir = cache_path(f->cache, "tmp", "pull.XXXXXX");
         if (!mkdtemp(p->dir))
                 return error_set(err, errno, EXIT_INTERNAL, "cannot write to the cache %s: %s",

@@ -1,4 +1,4 @@
-/* Which sources an item may come from, and what is to be done for it there. */
+/* The sources of an item, and the job for each. */
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -55,7 +55,7 @@ void sources_order(struct fetch *f, struct want *w, const char *preferred)
                 [FROM_BUILD] = true };
         if (f->bundle)
                 order_add(w, FROM_BUNDLE);
-        /* What gave the locked digest is likeliest to give it again. */
+        /* The source of the locked digest is the most likely to have it. */
         for (size_t s = 0; preferred && s < SOURCE_COUNT; s++)
                 if (there[s] && streq(source_name((enum source)s), preferred))
                         order_add(w, (enum source)s);
@@ -108,8 +108,8 @@ static int from_network(struct fetch *f, struct want *w, struct error *err)
         const struct cluster *c = f->request.cluster;
         bool mirror = f->source == FROM_MIRROR;
         char *dead = f->dead[f->source];
-        /* An image's mirror is a registry of its own, so the mirror of files says nothing about it.
-         */
+        /* An image's mirror is a registry of its own, so the mirror of files says
+         * nothing about it. */
         if (dead && !(w->item->image && mirror))
                 return error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "%s", dead);
         if (w->item->image) {
@@ -177,8 +177,8 @@ int want_job(struct fetch *f, struct want *w, struct error *err)
         }
 }
 
-/* Where there is a choice, one question decides for all, so that nobody waits for one time-out an
- * item. */
+/* If there is a choice of sources, one request checks each, so that items do not time out
+ * one by one. */
 char *source_probe(const struct fetch *f)
 {
         const struct artifacts *a = &f->request.cluster->artifacts;
@@ -224,7 +224,7 @@ bool build_lock_take(struct fetch *f)
         char *path CLEANUP(free_p) = cache_path(f->cache, "artifacts", ".lock");
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd < 0)
-                return true; /* the build itself will say what is wrong with the cache */
+                return true; /* the build itself reports problems with the cache */
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 close(fd);
                 return false;

@@ -70,7 +70,7 @@ static bool transfer_write(struct transfer *t, const char *data, size_t n)
         return r == 0;
 }
 
-/* The first bytes of an answer: where they go depends on whether it is the rest or the whole. */
+/* The first bytes of an answer: their place depends on whether it is the rest or the whole file. */
 static bool begin_body(struct transfer *t)
 {
         long status = 0;
@@ -93,12 +93,13 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
         struct transfer *t = arg;
         long status = 0;
         curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        /* the body of an error is not the file */
         if (status != 200 && status != 206)
-                return n; /* what a server says about its failure is not the file */
+                return n;
         if (!t->started && !begin_body(t))
                 return 0;
-        t->full = t->spec.offset + t->got + (int64_t)n >
-                  t->spec.max; /* a length that the server gave binds nobody */
+        /* the server's Content-Length does not matter */
+        t->full = t->spec.offset + t->got + (int64_t)n > t->spec.max;
         if (t->spec.room && (*t->spec.room -= (int64_t)n) < 0)
                 t->full = true;
         if (t->full)
@@ -116,7 +117,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
         static const char name[] = "etag:";
         struct transfer *t = arg;
         if (n > 5 && has_prefix(data, "HTTP/"))
-                t->etag[0] = 0; /* of another answer, before a redirect */
+                t->etag[0] = 0; /* of an answer before a redirect */
         if (n <= sizeof(name) || strncasecmp(data, name, sizeof(name) - 1))
                 return n;
         size_t from = sizeof(name) - 1, to = n;
@@ -124,8 +125,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
                 from++;
         while (to > from && strchr(" \r\n", data[to - 1]))
                 to--;
-        if (to - from < sizeof(t->etag) && !memchr(data + from, 0, to - from) &&
-                data[from] == '"') /* only a strong one says "the same bytes" */
+        /* only a strong ETag means equal bytes */
+        if (to - from < sizeof(t->etag) && !memchr(data + from, 0, to - from) && data[from] == '"')
                 snprintf(t->etag, sizeof(t->etag), "%.*s", (int)(to - from), data + from);
         return n;
 }
@@ -179,8 +180,7 @@ static void set_options(struct transfer *t)
         }
 }
 
-/* CURLOPT_RESUME_FROM would make libcurl fail where a server sends the whole file again; we take
- * that too. */
+/* CURLOPT_RESUME_FROM would fail if a server sends the whole file again, which is accepted here. */
 static void set_range(struct transfer *t)
 {
         if (t->spec.fd < 0 || t->spec.offset <= 0)
@@ -269,7 +269,7 @@ static void judge(struct transfer *t, CURLcode code)
         curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
         curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &pretransfer);
         if (code != CURLE_OK) {
-                /* A time-out before anything was sent is no answer; after it, a cut. */
+                /* A timeout before anything was sent means unreachable; after it, cut. */
                 t->end = code == CURLE_OPERATION_TIMEDOUT && !pretransfer ? TRANSFER_UNREACHABLE
                                                                           : end_of_code(code);
                 t->full |= code == CURLE_FILESIZE_EXCEEDED;
@@ -285,8 +285,8 @@ static void judge(struct transfer *t, CURLcode code)
                 return;
         }
         t->end = end_of_status(status);
-        if (t->spec.head) /* any answer will do, but for those of something in between that has none
-                             itself */
+        /* any answer is enough, except those of a gateway without one */
+        if (t->spec.head)
                 t->end = status >= 500 || status == 407 ? TRANSFER_UNREACHABLE : TRANSFER_OK;
         /* An empty file has no first bytes. */
         if (t->end == TRANSFER_OK && !t->spec.head && !t->started)
@@ -296,7 +296,7 @@ static void judge(struct transfer *t, CURLcode code)
 
 static void finish_all(struct http *h)
 {
-        /* on_done may free the whole of it, so each is ended from a clean start. */
+        /* on_done may free everything, so each transfer is ended separately. */
         int left;
         for (CURLMsg *m; (m = curl_multi_info_read(h->loop.curl, &left));) {
                 struct transfer *t;

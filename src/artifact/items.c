@@ -1,4 +1,4 @@
-/* What a cluster's nodes are made of. */
+/* The items that a cluster's nodes need. */
 #include "artifact/fetch.h"
 #include "config/fabric.h"
 
@@ -16,12 +16,12 @@ enum need {
         WITH_ETCD_SERVICE = 1 << 11,
         WITH_ETCD_POD = 1 << 12,
         WITH_BALANCER = 1 << 13,
-        WITH_RUNTIME = 1 << 14, /* it is ours */
+        WITH_RUNTIME = 1 << 14, /* managed by slipway */
         WITH_DNS = 1 << 15,
-        WITHOUT_PACKAGES =
-                1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
+        /* an OS without packages of haproxy, which then is an image */
+        WITHOUT_PACKAGES = 1 << 10,
         WITH_BRIDGE = 1 << 17,
-        ON_JOINED = 1 << 16, /* a machine that kubeadm joined: never one of ours */
+        ON_JOINED = 1 << 16, /* a machine that joined with kubeadm, not slipway's */
 };
 
 static const unsigned artifact_needs[ART_COUNT] = {
@@ -62,7 +62,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_LOCAL_PATH] = ON_KUBE,
 };
 
-/* Everything that some node is or has. */
+/* The union over all nodes. */
 static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat)
 {
         const char *etcd = c->etcd.image, *dns = c->network.dns_image;

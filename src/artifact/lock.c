@@ -66,8 +66,7 @@ static int lock_by_name(const void *a, const void *b)
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Charts are pinned while programs are still fetched: who writes last keeps what the other wrote.
- */
+/* Charts are pinned while programs are still fetched: a writer keeps what the other has written. */
 static void keep_charts(struct locked *l, const char *path)
 {
         struct locked now CLEANUP(locked_release) = { 0 };
@@ -122,8 +121,9 @@ bool locked_get(const struct locked *l, const char *key, struct lock_entry *out)
 void locked_put(struct locked *l, const char *key, const struct lock_entry *entry)
 {
         struct lock_entry old;
+        /* the first source stays */
         if (locked_get(l, key, &old) && streq(old.digest, entry->digest) && old.size == entry->size)
-                return; /* where it came from the first time stays */
+                return;
         json_object_set_new(l->items, key,
                 json_pack("{s:s, s:I, s:s}", "sha256", entry->digest, "size",
                         (json_int_t)entry->size, "source", entry->source));

@@ -1,5 +1,5 @@
-/* bundle.lock and the cache's index: which digest an item has. One line an item, sorted, so that a
- * change reads well in a diff. */
+/* bundle.lock and the cache's index: the digest of each item. One line per item, sorted,
+ * for readable diffs. */
 #ifndef SLIPWAY_ARTIFACT_LOCK_H
 #define SLIPWAY_ARTIFACT_LOCK_H
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-#define LOCK_CHART "chart " /* keys of charts begin so */
+#define LOCK_CHART "chart " /* prefix of a chart's key */
 
 struct lock_entry {
         char digest[65];
@@ -20,7 +20,7 @@ struct locked { /* starts zeroed */
         bool changed;
 };
 
-/* A file that is not there is an empty lock. */
+/* A missing file is an empty lock. */
 int locked_read(struct locked *l, const char *path, struct error *err);
 int locked_write(struct locked *l, const char *path, struct error *err);
 void locked_release(struct locked *l);

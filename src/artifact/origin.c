@@ -150,9 +150,8 @@ bool image_words(const char *reference, char **name, char **version)
                 return false;
         *name = xstrndup(last, (size_t)(colon - last));
         const char *tag = colon[1] == 'v' ? colon + 2 : colon + 1, *dash = strrchr(tag, '-');
-        bool again = dash && dash[1] &&
-                     !dash[1 + strspn(dash + 1, "0123456789")]; /* etcd:3.6.16-0: how often that
-                                                                   version was packed */
+        /* etcd:3.6.16-0: the number of the packaging */
+        bool again = dash && dash[1] && !dash[1 + strspn(dash + 1, "0123456789")];
         *version = xstrndup(tag, again ? (size_t)(dash - tag) : strlen(tag));
         return true;
 }
@@ -194,7 +193,7 @@ char *origin_mirrored(const char *mirror, const char *url)
         return xasprintf("%.*s/%s", (int)n, mirror, path ? path + 3 : url);
 }
 
-/* One line: the checksum when it is of that file. */
+/* One line: its checksum, if it is for that file. */
 static bool line_is(const char *line, size_t n, const char *file, char out[65])
 {
         if (n < 64)

@@ -1,16 +1,16 @@
-/* Where each item of the catalogue is found upstream, and how it is built from Go modules: tables,
- * and the patterns in them. In a pattern {v} is the version and {a} the architecture as Go names
- * it. */
+/* Where each item of the catalogue is upstream, and how it is built from Go modules, as tables. In
+ * a pattern {v} is the version and {a} the architecture as Go names it. */
 #ifndef SLIPWAY_ORIGIN_H
 #define SLIPWAY_ORIGIN_H
 
 #include "artifact/catalogue.h"
 
 struct origin {
-        const char *name;   /* of the item */
-        const char *url;    /* a program, or an archive of several; NULL: it is only built */
-        const char *member; /* its name in the archive; "*": every program in it, as a set; NULL:
-                               the file is the program */
+        const char *name; /* of the item */
+        const char *url;  /* a program, or an archive of several; NULL: only built */
+        /* its name in the archive; "*": every program in it, as a set; NULL: the file
+         * is the program */
+        const char *member;
         const char *sums;   /* a list of checksums; NULL: upstream has none */
         const char *recipe; /* how it is built; NULL: it cannot be */
         const char *file;   /* what the build calls it; "*": every file, as a set */
@@ -18,17 +18,18 @@ struct origin {
 
 struct recipe {
         const char *name;       /* "kubernetes" */
-        const char *modules[3]; /* of the version that is wanted, or of their own: MODULE@v1.2.3 */
+        const char *modules[3]; /* with the wanted version, or their own: MODULE@v1.2.3 */
         const char *packages[12];
         const char *ldflags, *tags;
-        bool staging; /* Kubernetes: its own go.mod replaces k8s.io modules by directories; ours, by
-                         their releases */
-        bool cgo;     /* a C compiler is needed; linked statically */
+        /* Kubernetes' go.mod replaces k8s.io modules by directories; here by their releases */
+        bool staging;
+        bool cgo;            /* a C compiler is needed; linked statically */
         const char *library; /* pkg-config must know it, or it is not built */
-        bool own;            /* this computer's own program will do where it cannot be built */
-        bool agent;          /* it is the agent under another name: nothing is built */
-        const char *data;    /* a directory of the first module, copied beside the programs */
-        unsigned minutes;    /* of one core, about, for the first build; 0: one */
+        /* this computer's own program is used if it cannot be built */
+        bool own;
+        bool agent;       /* it is the agent under another name: nothing is built */
+        const char *data; /* a directory of the first module, copied beside the programs */
+        unsigned minutes; /* estimate for the first build on one core; 0: one */
 };
 
 /* An image with one static program in it. */

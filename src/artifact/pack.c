@@ -40,8 +40,9 @@ static int write_layer(
 static int64_t layer_size(const struct pack_image *image)
 {
         struct stat st = { .st_size = (off_t)image->len };
+        /* reading it has reported the reason */
         if (image->file && stat(image->file, &st) < 0)
-                return 0; /* reading it told why */
+                return 0;
         int64_t n = tar_room(0) + tar_room(st.st_size) + TAR_END;
         for (const char *slash = image->path + 1; (slash = strchr(slash, '/')); slash++)
                 n += tar_room(0);

@@ -1,5 +1,5 @@
-/* Sets and images as blobs, and what is in upstream's archives. The same input gives the same
- * bytes. */
+/* Packs sets and images as blobs, and reads upstream's archives. The same input gives
+ * the same bytes. */
 #ifndef SLIPWAY_PACK_H
 #define SLIPWAY_PACK_H
 

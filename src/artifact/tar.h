@@ -1,5 +1,5 @@
-/* Writes ustar archives that depend on nothing but their members: time 0, root, no names of users.
- */
+/* Writes ustar archives that depend on nothing but their members: time 0, root, no
+ * names of users. */
 #ifndef SLIPWAY_TAR_H
 #define SLIPWAY_TAR_H
 

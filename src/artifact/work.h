@@ -19,8 +19,8 @@ struct work {
 
 int worker_new(struct event_base *base, struct worker **out, struct error *err);
 void worker_submit(struct worker *k, struct work *w);
-/* Tells what runs to stop, and waits for it; what is queued is dropped without done. NULL is fine.
- */
+/* Tells what runs to stop, and waits for it; what is queued is dropped without done.
+ * NULL is fine. */
 void worker_free(struct worker *k);
 
 #endif

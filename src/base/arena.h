@@ -1,5 +1,5 @@
-/* One lifetime for many small things: a parsed document or a plan is freed at once. Memory is
- * zeroed. */
+/* One lifetime for many small things: a parsed document or a plan is freed at once.
+ * Memory is zeroed. */
 #ifndef SLIPWAY_ARENA_H
 #define SLIPWAY_ARENA_H
 

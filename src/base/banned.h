@@ -1,5 +1,5 @@
-/* Functions that invite mistakes: using one is a compile error. Include last-in-line through base.h
- * only. */
+/* Functions that invite mistakes: using one is a compile error. Include last-in-line
+ * through base.h only. */
 #ifndef SLIPWAY_BANNED_H
 #define SLIPWAY_BANNED_H
 

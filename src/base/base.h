@@ -31,7 +31,7 @@
                 _t; \
         })
 
-/* No memory is an abort: these never return NULL. */
+/* Allocations abort if there is no memory: these never return NULL. */
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);
@@ -40,8 +40,8 @@ char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) PRINTF(1, 2);
 char *xvasprintf(const char *fmt, va_list ap);
 
-/* Nobody remembers which text held a key, so all of it is overwritten when it is given back: texts,
- * buffers (also when they grow), arenas, JSON. */
+/* Any text may have held a key, so memory is overwritten when it is freed: texts, buffers (also
+ * when they grow), arenas, JSON. */
 void free_wiped(void *p);
 
 void free_p(void *pp);   /* char *s CLEANUP(free_p) = NULL; */
@@ -55,8 +55,8 @@ bool has_suffix(const char *s, const char *suffix);
 /* Overwrites memory that held a secret; the compiler may not drop it. */
 void wipe(void *p, size_t n);
 
-/* The nearest of `n` names to `word` by edit distance, or NULL when none is near: for "did you
- * mean". */
+/* The nearest of `n` names to `word` by edit distance, or NULL when none is near: for
+ * "did you mean". */
 const char *nearest(const char *word, const char *const *names, size_t n);
 
 #endif

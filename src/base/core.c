@@ -9,12 +9,11 @@ static bool changed;
 
 void core_never(void)
 {
-        prctl(PR_SET_DUMPABLE,
-                0); /* a core_pattern that is a pipe asks for no limit; exec sets it back */
+        /* a core_pattern that is a pipe ignores the limit; exec resets this */
+        prctl(PR_SET_DUMPABLE, 0);
         if (getrlimit(RLIMIT_CORE, &before) == 0) {
-                struct rlimit none = {
-                        .rlim_cur = 0, .rlim_max = before.rlim_max
-                }; /* the hard limit stays: children get theirs back */
+                /* the hard limit stays, so that children get theirs back */
+                struct rlimit none = { .rlim_cur = 0, .rlim_max = before.rlim_max };
                 changed = setrlimit(RLIMIT_CORE, &none) == 0;
         }
 }

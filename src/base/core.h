@@ -1,9 +1,9 @@
-/* No core dumps: this program's memory holds keys. What it starts is an upstream program, and gets
- * the limit back as it was. */
+/* No core dumps, because this program's memory has keys. Child processes are upstream programs and
+ * get the original limit back. */
 #ifndef SLIPWAY_CORE_H
 #define SLIPWAY_CORE_H
 
-/* Once, first thing: no dump, and no other process of the same user reads our memory. */
+/* Called once, first: no dump, and no other process of the same user can read this memory. */
 void core_never(void);
 /* In a child, before exec. Safe between fork and exec. */
 void core_as_before(void);

@@ -11,8 +11,8 @@ struct curl_loop {
         CURLM *curl;
         struct event_base *base;
         struct event *timer;
-        void (*act)(curl_socket_t s, int what, void *arg); /* calls curl_multi_socket_action with
-                                                              these two, and sees what has ended */
+        /* calls curl_multi_socket_action with these two, and sees what has ended */
+        void (*act)(curl_socket_t s, int what, void *arg);
         void *arg;
 };
 

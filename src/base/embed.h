@@ -1,6 +1,6 @@
-/* Files that the program carries: the build tool (src/base/pack.c) deflates them together into one
- * C file, and they are inflated together when the first of them is asked for. From one thread only.
- */
+/* Files that the program carries: the build tool (src/base/pack.c) deflates them together
+ * into one C file, and they are inflated together when the first of them is asked for. From
+ * one thread only. */
 #ifndef SLIPWAY_EMBED_H
 #define SLIPWAY_EMBED_H
 
@@ -22,7 +22,7 @@ struct embed {
 /* The file's bytes, which last as long as the program. An archive that is not whole is an abort: it
  * was made with the program. */
 const char *embed_text(struct embed *e, const struct embed_file *f);
-const struct embed_file *embed_find(
-        const struct embed *e, const char *name); /* NULL: none of that name */
+/* NULL: none of that name. */
+const struct embed_file *embed_find(const struct embed *e, const char *name);
 
 #endif

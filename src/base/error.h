@@ -7,10 +7,10 @@
 /* Exit statuses, documented in the man page. */
 enum exit_status {
         EXIT_OK = 0,
-        EXIT_INTERNAL =
-                1,       /* an unexpected failure of this computer: disk, memory, a child process */
-        EXIT_USAGE = 2,  /* the command line is wrong */
-        EXIT_CONFIG = 3, /* cluster.yaml is wrong */
+        /* an unexpected failure of this computer: disk, memory, a child process */
+        EXIT_INTERNAL = 1,
+        EXIT_USAGE = 2,       /* the command line is wrong */
+        EXIT_CONFIG = 3,      /* cluster.yaml is wrong */
         EXIT_PREFLIGHT = 4,   /* a machine is not fit */
         EXIT_UNREACHABLE = 5, /* a machine or the API cannot be reached */
         EXIT_STEP = 6,        /* a step failed on a node or the cluster */
@@ -27,8 +27,8 @@ struct error {
         char *hint;    /* the next thing to do, or NULL */
 };
 
-/* Sets the error and returns -code, so that `return error_set(...)` reads well. `code` 0 means
- * EINVAL. */
+/* Sets the error and returns -code, so that `return error_set(...)` reads well. `code`
+ * 0 means EINVAL. */
 int error_set(struct error *err, int code, enum exit_status status, const char *fmt, ...)
         PRINTF(4, 5);
 /* The same with a hint (NULL: none), for functions that take the words as their own arguments. */

@@ -12,8 +12,8 @@ char *path_join(const char *a, const char *b)
         return xasprintf("%s%s%s", a, !*a || has_suffix(a, "/") ? "" : "/", b);
 }
 
-/* The descriptor that is read is the one that is asked: nobody can put another file there in
- * between. */
+/* The descriptor that is checked is the one that is read, so that the file cannot be
+ * exchanged in between. */
 static int file_secret_check(const char *path, const struct stat *st, struct error *err)
 {
         if (!S_ISREG(st->st_mode) || !(st->st_mode & (S_IRWXG | S_IRWXO)))
@@ -76,7 +76,7 @@ int file_read_secret(const char *path, size_t max, struct str *out, struct error
         return file_read_as(path, true, max, out, err);
 }
 
-/* The same bytes and mode are there already. */
+/* The file has the same bytes and mode already. */
 static bool unchanged(const char *path, const void *data, size_t n, mode_t mode)
 {
         int fd CLEANUP(close_p) = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -134,8 +134,8 @@ int file_write(const char *path, const void *data, size_t n, mode_t mode, unsign
         if (fd < 0)
                 return error_set(
                         err, errno, EXIT_INTERNAL, "cannot write %s: %s", path, strerror(errno));
-        int r = fchmod(fd, mode) < 0 ? -errno
-                                     : write_all(fd, data, n); /* the umask does not decide */
+        /* independent of the umask */
+        int r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, n);
         if (r == 0 && flags & FILE_SYNC && fsync(fd) < 0)
                 r = -errno;
         if (close(fd) < 0 && r == 0)
@@ -208,7 +208,7 @@ int dir_remove(const char *path, struct error *err)
                      : 0;
 }
 
-/* Who holds the lock, for the next one to read. */
+/* Writes the holder of the lock into the file. */
 static void write_holder(int fd, const char *what)
 {
         struct passwd *pw = getpwuid(getuid());

@@ -1,6 +1,6 @@
 #include "base/paths.h"
 
-/* Refused themselves; what is below them may be used. */
+/* Refused themselves; paths below them are allowed. */
 static const char *const shared[] = { "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib",
         "/lib32", "/lib64", "/libx32", "/lost+found", "/media", "/mnt", "/opt", "/proc", "/root",
         "/run", "/sbin", "/snap", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib",
@@ -9,7 +9,7 @@ static const char *const shared[] = { "/", "/bin", "/boot", "/dev", "/etc", "/ho
         "/var/local", "/var/lock", "/var/log", "/var/log/journal", "/var/mail", "/var/opt",
         "/var/run", "/var/snap", "/var/spool", "/var/tmp" };
 
-/* Refused with all that is below them. */
+/* Refused with everything below them. */
 static const struct {
         const char *path, *why;
 } closed[] = {
@@ -39,7 +39,7 @@ static const struct {
         { "/var/tmp", "what is there is removed from time to time" },
 };
 
-/* But a file may be added here, */
+/* Exceptions: a file may be added here, */
 static const char *const open_for_files[] = { "/etc", "/root", "/usr/local" };
 
 /* unless it is one of these. */
@@ -57,8 +57,8 @@ static const struct {
 
 #define USE(u) (1U << (u))
 
-/* Of programs of the cluster: another's is not to be used, nor a directory that has it inside. A
- * disk may be mounted on any. */
+/* Directories of the cluster's programs: another program's directory must not be used, nor one that
+ * contains it. A disk may be mounted on any. */
 static const struct {
         const char *path;
         unsigned uses;

@@ -15,8 +15,8 @@
 void print(const char *fmt, ...) PRINTF(1, 2);     /* to stdout */
 void print_err(const char *fmt, ...) PRINTF(1, 2); /* to stderr */
 void text_addf(struct str *s, const char *fmt, ...) PRINTF(2, 3);
-/* Lines that were put together with text_addf, or come from elsewhere as lines: newlines and tabs
- * stay. */
+/* Lines that were put together with text_addf, or come from elsewhere as lines: newlines
+ * and tabs stay. */
 void print_text(FILE *to, const char *text);
 /* One document on stdout, as ASCII. */
 void print_json(const json_t *j, size_t flags);

@@ -31,8 +31,7 @@ static _Noreturn void child_main(
         const struct proc_spec *spec, char **env, int in, int out, int errors, int report)
 {
         setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG,
-                SIGTERM); /* a run that is killed leaves no build or download behind */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a killed run leaves no build or download running */
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
@@ -51,7 +50,7 @@ failed:;
         _exit(127);
 }
 
-/* Our environment with the additions in front, so that they win. */
+/* This process's environment with the additions first, so that they take precedence. */
 static char **make_env(const char *const *add)
 {
         extern char **environ;
@@ -121,7 +120,7 @@ static void drop_event(struct event **e)
         *e = NULL;
 }
 
-/* The end is told when the process is gone and everything it said has been read. */
+/* The end is reported when the process has ended and all its output has been read. */
 static void maybe_exited(struct proc *p)
 {
         if (!p->exited || p->read_event[0] || p->read_event[1])
@@ -130,7 +129,7 @@ static void maybe_exited(struct proc *p)
         int status = p->status;
         if (spec.on_exit)
                 spec.on_exit(p, status, spec.arg);
-        p->pid = 0; /* reaped: proc_free must not kill a stranger */
+        p->pid = 0; /* reaped: proc_free must not kill another process */
         proc_free(p);
 }
 
@@ -225,9 +224,8 @@ int proc_start(
                 event_new(base, pidfd, pidfd < 0 ? EV_PERSIST : EV_READ | EV_PERSIST, on_gone, p);
         event_add(p->read_event[0], NULL);
         event_add(p->read_event[1], NULL);
-        event_add(p->exit_event, pidfd < 0
-                                         ? &(struct timeval){ .tv_usec = REAP_MS * 1000 }
-                                         : NULL); /* without one it is asked for again and again */
+        /* without one it is asked for again and again */
+        event_add(p->exit_event, pidfd < 0 ? &(struct timeval){ .tv_usec = REAP_MS * 1000 } : NULL);
         *out = p;
         return 0;
 }

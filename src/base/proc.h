@@ -30,22 +30,22 @@ int proc_start(struct event_base *base, const struct proc_spec *spec, struct pro
 /* Queues bytes for its standard input. */
 void proc_write(struct proc *p, const void *data, size_t n);
 size_t proc_queued(const struct proc *p);
-/* Reads what it has said on standard error so far, for who must know it before what came on
- * standard output. on_err must not free the proc. */
+/* Reads the standard error that has arrived so far, for callers that need it before the standard
+ * output. on_err must not free the proc. */
 void proc_errors(struct proc *p);
 /* Closes its standard input once the queue is empty. */
 void proc_end_input(struct proc *p);
-/* Ends it (its whole process group) with a signal; on_exit follows. */
+/* Sends a signal to its whole process group; on_exit follows. */
 void proc_kill(struct proc *p, int signal);
-/* Forgets it without callbacks: kills, reaps, frees. NULL is fine. */
+/* Frees it without callbacks: kills, reaps, frees. p may be NULL. */
 void proc_free(struct proc *p);
 
 /* Runs to the end, in the foreground. Output beyond `max` bytes is dropped. `*status` as in
  * on_exit. Fails only when it cannot be started. */
 int proc_run(const char *const *argv, const void *input, size_t n, size_t max, struct str *out,
         struct str *errors, int *status, struct error *err);
-/* proc_run that must succeed: a status other than 0 is an error with the last line the program
- * said. */
+/* proc_run that must succeed: a status other than 0 is an error with the last line
+ * the program said. */
 int proc_must(const char *const *argv, struct str *out, struct error *err);
 
 #endif

@@ -126,8 +126,8 @@ static void blocks_plain(uint32_t h[8], const uint8_t *p, size_t n)
 }
 
 #if defined(__x86_64__)
-/* The processor's own instructions keep the state as (a b e f) and (c d g h), the highest lane
- * first. */
+/* The processor's own instructions keep the state as (a b e f) and (c d g h), the
+ * highest lane first. */
 __attribute__((target("sha,sse4.1"))) static void blocks_ni(
         uint32_t h[8], const uint8_t *p, size_t n)
 {
@@ -173,9 +173,9 @@ static void blocks(uint32_t h[8], const uint8_t *p, size_t n)
 {
 #if defined(__x86_64__)
         static int sha = -1; /* the same answer whoever asks first */
+        /* for the tests of the other way */
         if (sha < 0)
-                sha = has_sha() &&
-                      !getenv("SLIPWAY_SHA256_PLAIN"); /* for the tests of the other way */
+                sha = has_sha() && !getenv("SLIPWAY_SHA256_PLAIN");
         if (sha) {
                 blocks_ni(h, p, n);
                 return;

@@ -5,9 +5,8 @@
 
 #include "base/base.h"
 
-#define STR_MAX \
-        ((size_t)256 << 20) /* the maximum of every buffer that does not set its own: past it is \
-                               an abort */
+/* The maximum of every buffer that does not set its own: past it is an abort. */
+#define STR_MAX ((size_t)256 << 20)
 
 struct str {
         char *data; /* NULL while empty: use str_text() to read */
@@ -26,8 +25,8 @@ void str_release(struct str *s);
 void str_wipe_release(struct str *s); /* the same, said where a secret is in it */
 static inline const char *str_text(const struct str *s) { return s->data ? s->data : ""; }
 
-/* The last line that says something, without the blanks around it; malloc'd, "" when there is none.
- */
+/* The last line that says something, without the blanks around it; malloc'd, "" when
+ * there is none. */
 char *str_last_line(const struct str *s);
 char *str_last_line_of(const char *text);
 

@@ -8,9 +8,9 @@
 #define TAR_BLOCK 512
 
 struct tar_header {
-        char name[260]; /* with its prefix, without a leading "./"; may be cut where a GNU long name
-                           came before */
-        char type;      /* '0': a regular file, also where old archives have a 0 byte */
+        /* with its prefix, without a leading "./"; may be cut where a GNU long name came before */
+        char name[260];
+        char type; /* '0': a regular file, also where old archives have a 0 byte */
         unsigned mode;
         uint64_t size; /* UINT64_MAX: a number too large for octal digits */
 };

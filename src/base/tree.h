@@ -1,6 +1,6 @@
-/* A YAML document as a tree in which every value knows where it stands. libyaml's events go in;
- * aliases and merge keys (<<) are expanded within a budget; duplicate keys, deep nesting and alias
- * bombs are refused. */
+/* A YAML document as a tree in which every value has its position. Reads libyaml's events;
+ * expands aliases and merge keys (<<) within a limit; refuses duplicate keys, deep nesting
+ * and alias bombs. */
 #ifndef SLIPWAY_TREE_H
 #define SLIPWAY_TREE_H
 
@@ -37,8 +37,9 @@ struct tree {
                 struct tree *first; /* list, map */
         };
         struct tree *last;
-        const char *written; /* a scalar with values from the environment: its text in the file;
-                                NULL: the same as `text` */
+        /* a scalar with values from the environment: its text in the file; NULL: the
+         * same as `text` */
+        const char *written;
 };
 
 /* What a plain scalar is to YAML 1.1, which kubectl speaks. A quoted one is always TREE_STRING. */
@@ -64,14 +65,14 @@ int tree_parse_file(struct arena *a, const struct tree_file *file, struct tree *
  * removes the key. Returns the result (base, changed); `over` is used up. */
 struct tree *tree_merge(struct tree *base, struct tree *over);
 
-const struct tree *tree_get(
-        const struct tree *map, const char *key); /* NULL when not there or not a map */
+/* NULL when not there or not a map. */
+const struct tree *tree_get(const struct tree *map, const char *key);
 #define tree_each(c, t) \
         for (const struct tree *c = (t) && (t)->kind >= TREE_LIST ? (t)->first : NULL; c; \
                 c = c->next)
 
-/* "pools[0].labels.zone" (a leading "spec." is left off); `field` may name a child that is not
- * written. */
+/* "pools[0].labels.zone" (a leading "spec." is left off); `field` may name a child that
+ * is not written. */
 void tree_path(struct str *s, const struct tree *t, const char *field);
 /* The value as JSON text, YAML 1.1 types kept: for free-form values (a chart's values). */
 void tree_json(struct str *s, const struct tree *t);

@@ -1,5 +1,5 @@
-/* Between the files of the tree: what is refused before libyaml sees it, and libyaml's complaints
- * as sentences. */
+/* Shared by the files of the tree: what is refused before libyaml reads it, and libyaml's
+ * errors as sentences. */
 #ifndef SLIPWAY_TREE_CHECK_H
 #define SLIPWAY_TREE_CHECK_H
 

@@ -95,9 +95,8 @@ bool tree_extent(const struct tree *t, struct tree_extent *out)
         if (!found)
                 return false;
         *out = (struct tree_extent){ bytes(t->file, f.start), bytes(t->file, f.end), f.flow };
-        while (out->end > out->start &&
-                strchr(" \t\r\n",
-                        t->file->text[out->end - 1])) /* a block scalar ends on the line after it */
+        /* a block scalar ends on the line after it */
+        while (out->end > out->start && strchr(" \t\r\n", t->file->text[out->end - 1]))
                 out->end--;
         return true;
 }

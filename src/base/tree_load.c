@@ -18,8 +18,8 @@ int tree_file_read(struct arena *a, const char *path, struct tree_file **out, st
         struct str s CLEANUP(str_release) = { 0 };
         int r = file_read(path, TREE_MAX_FILE, &s, err);
         if (r < 0) {
-                err->status = EXIT_CONFIG; /* the wrong file was given: nothing is wrong with this
-                                              computer */
+                /* the wrong file was given: nothing is wrong with this computer */
+                err->status = EXIT_CONFIG;
                 return r;
         }
         *out = new_file(a, streq(path, "-") ? "<stdin>" : path, str_text(&s), s.len);

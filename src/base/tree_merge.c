@@ -47,9 +47,9 @@ static void merge_maps(struct tree *base, struct tree *over)
                 struct tree *old =
                         indexed ? index_get(&keys, c->key) : (struct tree *)tree_get(base, c->key);
                 if (c->kind == TREE_NULL) {
+                        /* still a string for the searches of this loop; no key is empty */
                         if (old)
-                                old->key = ""; /* still a string for the searches of this loop; no
-                                                  key is empty */
+                                old->key = "";
                 } else if (!old) {
                         c->parent = base;
                         c->next = NULL;

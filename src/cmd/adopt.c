@@ -1,5 +1,5 @@
-/* adopt: takes over a cluster that kubeadm made. Writes cluster.yaml and the Identity; nothing on
- * the hosts is changed (slipway plan shows what up would change). */
+/* adopt: adopts a cluster that kubeadm made. Writes cluster.yaml and the Identity; nothing on the
+ * hosts is changed (`slipway plan` shows what `up` would change). */
 #include <event2/event.h>
 #include <time.h>
 
@@ -7,7 +7,7 @@
 #include "cluster/adopt/adopt.h"
 #include "cmd/operate.h"
 
-/* USER@HOST[:PORT]; options of ssh come with -O as in ssh's -o, a key with --key. */
+/* USER@HOST[:PORT]; -O passes options to ssh (like its -o), --key names a key. */
 static int parse_target(
         struct arena *a, const struct options *o, struct link_target *t, struct error *err)
 {
@@ -38,7 +38,7 @@ static int write_file(
         return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);
 }
 
-/* A path in the cluster's file is read from where the file is. */
+/* Paths in the cluster's file are relative to that file. */
 static const char *beside(struct arena *a, const char *path, const char *name)
 {
         const char *slash = strrchr(path, '/');
@@ -94,7 +94,8 @@ int cmd_adopt(const struct options *o, struct error *err)
         if (r < 0)
                 return r;
         r = take_in(o, &a, &found, err);
-        if (r < 0) /* nothing half-done stays */
+        /* removes incomplete files */
+        if (r < 0)
                 unlink(path);
         if (r < 0 && policy)
                 unlink(policy);

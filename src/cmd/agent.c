@@ -1,4 +1,4 @@
-/* The agent that the program carries. */
+/* The agent that is embedded in the program. */
 #include "base/embed.h"
 #include "deliver/link/link.h"
 

@@ -1,4 +1,4 @@
-/* certs: every certificate of the cluster listed, renewed, or its authorities changed. */
+/* certs: lists and renews the cluster's certificates, and replaces its certificate authorities. */
 #include <event2/event.h>
 
 #include "cluster/certs/certs.h"
@@ -38,8 +38,9 @@ static void print_list(const json_t *answer)
         json_array_foreach(all, i, c)
         {
                 const char *of = json_string_value(json_object_get(c, "node"));
+                /* copies in kubeconfigs are only in -o json */
                 if (has_suffix(certs_text_of(c, "file"), "#certificate-authority"))
-                        continue; /* a copy in a kubeconfig: -o json has them */
+                        continue;
                 if (i == 0 || (of ? !node || !streq(of, node) : node != NULL))
                         print(i ? "\n%s\n  %-52s %-46s %-16s %-10s %-8s %s\n"
                                 : "%s\n  %-52s %-46s %-16s %-10s %-8s %s\n",
@@ -65,7 +66,8 @@ static size_t count_state(const json_t *answer, const char *state)
         return n;
 }
 
-/* 7 when one has expired. One that is due is no fault: up renews it, and kubelets renew theirs. */
+/* Status 7 if one has expired. A certificate that is due is no problem: `up` renews it, and
+ * kubelets renew theirs. */
 static int cmd_certs_list(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };

@@ -1,4 +1,4 @@
-/* check: reads the files, lists every problem. Also the loading that other verbs share. */
+/* check: reads the files and lists all problems. Also loads the file for other verbs. */
 #include "cluster/apply/fabric.h"
 #include "cluster/services/services.h"
 #include "cmd/hardening.h"
@@ -20,7 +20,7 @@ static int load(const struct options *o, struct arena *a, struct cluster **out,
         return cluster_load(a, usual, 1, out, problems, err);
 }
 
-/* A long file of problems is cut on a terminal's scale; -o json has them all. */
+/* Maximum of problems in text output; -o json has all. */
 #define SHOWN 50
 
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err)
@@ -66,8 +66,9 @@ int cmd_check(const struct options *o, struct error *err)
         struct problems problems = { .arena = &a };
         struct str text CLEANUP(str_release) = { 0 };
         int r = load(o, &a, &c, &problems, err);
+        /* no problems to list: the file could not be read */
         if (r < 0 && !problems.first)
-                return r; /* nothing to list: the file itself could not be read */
+                return r;
         int files = r == 0 ? fabric_check(c, err) : 0;
         if (files == 0 && r == 0)
                 files = services_check(c, err);

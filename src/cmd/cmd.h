@@ -1,5 +1,5 @@
-/* The command line: verbs and options are tables; the parser, help, completion and the man page
- * come from them. */
+/* The command line. Verbs and options are tables, from which the parser, help, completion and the
+ * man page are made. */
 #ifndef SLIPWAY_CMD_H
 #define SLIPWAY_CMD_H
 
@@ -25,7 +25,7 @@ struct option_row {
         const char *help;
 };
 
-/* Every option any verb takes; a verb's table says which it does. */
+/* The options of all verbs; each verb's row names those that it accepts. */
 struct options {
         struct strings files; /* -f */
         const char *state;    /* --state */
@@ -42,7 +42,7 @@ struct options {
         const char *cleanup_timeout;
         const char *key; /* --key */
         struct strings ssh_options;
-        struct strings args; /* what is left */
+        struct strings args; /* arguments that are not options */
 };
 
 struct verb {
@@ -53,8 +53,8 @@ struct verb {
         const char *summary;    /* one line */
         const char *help;       /* paragraphs for `help VERB` and the man page; may be NULL */
         const char *options;    /* space-separated names of option rows beyond the global ones */
-        int (*run)(const struct options *o,
-                struct error *err); /* an exit status when >= 0, else err is set */
+        /* returns an exit status, or a negative value with err set */
+        int (*run)(const struct options *o, struct error *err);
 };
 
 extern const struct option_row option_table[];
@@ -64,9 +64,9 @@ extern const size_t verb_count;
 
 const struct verb *verb_find(const char *name);
 
-/* Loads the Cluster of -f (cluster.yaml when none is given), printing its problems to stderr. */
+/* Loads the Cluster of -f (default: cluster.yaml) and prints its problems to stderr. */
 int cmd_load(const struct options *o, struct arena *a, struct cluster **out, struct error *err);
-/* The same for verbs that edit its files: what is changed must have been right before. */
+/* The same for verbs that edit its files: they must be valid before the edit. */
 struct edit;
 int cmd_edit(const struct options *o, struct arena *a, struct edit *e, struct cluster **out,
         struct error *err);

@@ -44,7 +44,7 @@ static void complete_bash(struct str *s)
                 "  esac\n  COMPREPLY=($(compgen -W \"$w\" -- \"$cur\"))\n}\ncomplete -F _slipway slipway\n");
 }
 
-/* A word for zsh's _arguments: brackets, colons and quotes in help would end it. */
+/* A word for zsh's _arguments, escaped: brackets, colons and quotes would end it. */
 static void zsh_text(struct str *s, const char *text)
 {
         for (; *text; text++) {

@@ -1,4 +1,4 @@
-/* etcd: the store of the cluster: who is in it, and copies of it taken, proven and put back. */
+/* etcd: the members of the cluster's store; snapshots taken, tested and restored. */
 #include "cmd/etcd.h"
 #include "cmd/reach.h"
 
@@ -105,7 +105,7 @@ static int etcd_members_cmd(const struct options *o, struct error *err)
 
 static const struct {
         const char *name;
-        size_t max_args; /* with its own name */
+        size_t max_args; /* including its own name */
         int (*run)(const struct options *o, struct error *err);
 } actions[] = {
         { "members", 1, etcd_members_cmd },

@@ -1,4 +1,4 @@
-/* The actions of `slipway etcd`, between its files. */
+/* The actions of `slipway etcd`, shared by its files. */
 #ifndef SLIPWAY_CMD_ETCD_H
 #define SLIPWAY_CMD_ETCD_H
 
@@ -11,7 +11,7 @@ int etcd_recover_run(const struct options *o, struct error *err);
 int etcd_drill_run(const struct options *o, struct error *err);
 int etcd_defrag_run(const struct options *o, struct error *err);
 
-/* Starts zeroed. What every one of them needs: the file, the site with its lock, the loop. */
+/* Starts zeroed. What every action needs: the file, the site with its lock, the event loop. */
 struct etcd_job {
         const struct options *o;
         struct arena arena;

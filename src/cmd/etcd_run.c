@@ -1,4 +1,5 @@
-/* The actions of `slipway etcd` that are runs: refused before anything changes, then steps. */
+/* The actions of `slipway etcd` that are runs: checked before anything changes, then carried
+ * out in steps. */
 #include <event2/event.h>
 
 #include "cluster/etcd/drill/drill.h"

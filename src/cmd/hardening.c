@@ -1,5 +1,5 @@
-/* The table of CIS controls: from the rendering (check --hardening), and how it is printed (status
- * too). */
+/* The table of CIS controls: evaluated from rendered files (check --hardening), and printed
+ * (also by status). */
 #include "base/print.h"
 #include "cmd/hardening.h"
 

@@ -4,9 +4,9 @@
 #include "cmd/cmd.h"
 #include "node/cis.h"
 
-/* What the file comes to, control by control; nothing is written and nothing contacted. */
+/* Evaluates each control from the file; writes nothing and connects to nothing. */
 int hardening_check(const struct options *o, struct cluster *c, struct error *err);
-/* A line with the counts, then the controls that fail, or all. */
+/* A line with the counts, then the failed controls, or all. */
 void hardening_print(struct str *out, const json_t *report, const char *label, bool all);
 
 #endif

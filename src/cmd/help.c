@@ -1,4 +1,4 @@
-/* help: the overview, one verb, and the man page, all from verb_table and option_table. */
+/* help: the overview, the help of one verb and the man page, from verb_table and option_table. */
 #include "cmd/options.h"
 
 static const struct {
@@ -17,7 +17,7 @@ static const struct {
                 "the state directory is locked, damaged or of another cluster, or a saved plan is outdated" },
 };
 
-/* Adds `text` folded at about 78 columns, every line indented. */
+/* Appends `text` wrapped at about 78 columns, every line indented. */
 static void add_folded(struct str *s, const char *text, unsigned indent)
 {
         size_t col = 0;
@@ -83,7 +83,7 @@ void help_verb(const struct verb *v, struct str *s)
 
 /* ---- man page ---- */
 
-/* Text for roff: no line may begin a request, and - is a minus. */
+/* Text for roff: lines must not start a request, and - becomes a minus. */
 static void add_roff(struct str *s, const char *text)
 {
         if (*text == '.' || *text == '\'')

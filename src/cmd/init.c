@@ -1,4 +1,4 @@
-/* init: a first cluster.yaml, short and commented, valid as it is written. */
+/* init: writes a first cluster.yaml, short, commented and valid. */
 #include "base/file.h"
 #include "base/quote.h"
 #include "cmd/init.h"
@@ -13,7 +13,7 @@
         "spec:\n" \
         "  kubernetes: " KUBERNETES_NEWEST "\n"
 
-/* @NAME@ is the cluster's name. */
+/* @NAME@ is replaced by the cluster's name. */
 static const struct init_template {
         const char *provider, *name, *text, *before;
 } templates[] = {

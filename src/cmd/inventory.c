@@ -1,19 +1,19 @@
-/* inventory: the nodes for other programs that log in to them: an OpenSSH configuration, or an
- * Ansible inventory with the groups of Kubespray. From the file and the record alone. */
+/* inventory: the nodes for other programs that log in to them, as an OpenSSH configuration or as an
+ * Ansible inventory with Kubespray's groups. Uses only the file and the record. */
 #include <jansson.h>
 
 #include "base/file.h"
 #include "base/quote.h"
 #include "cmd/reach.h"
 
-/* Paths in the output must hold wherever it is used from. */
+/* Paths in the output must be valid from any directory. */
 static const char *inventory_path(struct arena *a, const char *path)
 {
         char *here CLEANUP(free_p) = *path == '/' ? NULL : getcwd(NULL, 0);
         return here ? arena_printf(a, "%s/%s", here, path) : path;
 }
 
-/* Where ssh goes; a machine whose address is not in the file may have one in the record. */
+/* The address for ssh, from the record if the file has none. */
 static const char *inventory_address(const struct member *m)
 {
         const struct host_record *h = records_find(&m->site->found.record, m->node->name);
@@ -22,7 +22,7 @@ static const char *inventory_address(const struct member *m)
 
 /* ---- OpenSSH ---- */
 
-/* A value in quotes; `token`: the option expands %, which is doubled then. */
+/* A quoted value; `token`: the option expands %, so % is doubled. */
 static void config_line(struct str *out, const char *option, const char *value, bool token)
 {
         str_addf(out, "  %s \"", option);
@@ -36,7 +36,8 @@ static void config_line(struct str *out, const char *option, const char *value, 
         str_add(out, "\"\n");
 }
 
-/* ssh takes the first value it sees: the user's own options come first, as in `slipway ssh`. */
+/* ssh uses the first value of an option, so the user's own options come first, as
+ * in `slipway ssh`. */
 static void config_host(const struct member *m, struct arena *a, struct str *out)
 {
         const struct link_target *t = &m->machine->target;
@@ -61,7 +62,7 @@ static void config_host(const struct member *m, struct arena *a, struct str *out
                 config_line(out, "UserKnownHostsFile", inventory_path(a, t->known_hosts), true);
                 str_add(out, "  GlobalKnownHostsFile /dev/null\n");
         }
-        if (t->bastion) /* the one option that knows no quotes */
+        if (t->bastion) /* this option has no quoting */
                 str_addf(out, "  ProxyJump %s\n", t->bastion);
         if (t->accept_new)
                 str_add(out, "  StrictHostKeyChecking accept-new\n");
@@ -81,7 +82,8 @@ static const char *jump_host(struct arena *a, const char *word, size_t n)
                                                 : text;
 }
 
-/* slipway uses its key for the jump too; ssh does if the jump host has an entry that says so. */
+/* slipway uses its key for the jump host too. ssh does so only if the jump host has an
+ * entry with it. */
 static void config_jumps(const struct member *m, struct arena *a, struct str *out)
 {
         const struct link_target *t = &m->machine->target;
@@ -111,7 +113,7 @@ static void ansible_text(json_t *vars, const char *key, const char *value)
                 json_object_set_new(vars, key, json_string(value));
 }
 
-/* What ssh is given on top, as one line that Ansible splits into words. */
+/* Additional ssh arguments as one line that Ansible splits into words. */
 static const char *ansible_ssh_args(const struct link_target *given, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
@@ -158,7 +160,7 @@ static json_t *ansible_vars(const struct member *m, struct arena *a)
         return vars;
 }
 
-/* Names of groups have letters, digits and _ in Ansible. */
+/* Ansible's group names may have only letters, digits and _. */
 static const char *pool_group(const struct pool *p, struct arena *a)
 {
         char *name = arena_printf(a, "pool_%s", p->name);
@@ -175,7 +177,7 @@ static void group_add(json_t *inventory, const char *group, const char *node)
         json_array_append_new(json_object_get(g, "hosts"), json_string(node));
 }
 
-/* In the form that a dynamic inventory prints. The groups are Kubespray's, and one per pool. */
+/* In the format of a dynamic inventory. The groups are Kubespray's and one per pool. */
 static json_t *ansible_inventory(const struct site *s)
 {
         static const struct {
@@ -202,7 +204,7 @@ static json_t *ansible_inventory(const struct site *s)
         return all;
 }
 
-/* Ansible takes {{ and {% for templates, but not in a value that is marked. */
+/* Ansible treats {{ and {% as templates, except in marked values. */
 static void ansible_value(struct str *out, const json_t *v)
 {
         const char *text = json_string_value(v);

@@ -1,13 +1,13 @@
-/* kubeconfig: the administrator's and the users' way in, on standard output or in the person's own
- * file. */
+/* kubeconfig: prints the kubeconfig of the administrator or of a user, or merges it into
+ * the user's file. */
 #include <time.h>
 
 #include "cmd/merge.h"
 #include "node/facts.h"
 #include "pki/identity.h"
 
-/* Behind a jump host the address in it leads nowhere from here. Of several hosts the last is the
- * one that reaches the nodes. */
+/* Behind a jump host the API's address cannot be reached from this computer. Of several jump hosts,
+ * the last one reaches the nodes. */
 static void say_way(const struct cluster *c)
 {
         const char *bastion = c->provider.ssh.bastion,
@@ -65,7 +65,7 @@ static int write_identity(const struct options *o, struct identity *id, const st
                        : identity_kubeconfig(id, c, text, err);
 }
 
-/* Beside a run that holds the lock, what that run has written already is as good. */
+/* While another run holds the lock, reads what that run has written so far. */
 static int read_identity(const struct options *o, const struct cluster *c, struct identity *id,
         struct str *text, struct error *err)
 {
@@ -77,9 +77,10 @@ static int read_identity(const struct options *o, const struct cluster *c, struc
                 return r < 0 ? r : identity_sync(id, err);
         }
         struct error why CLEANUP(error_release) = { 0 };
+        /* then the lock is the error that is reported */
         if (identity_look(state, c, time(NULL), id, &why) < 0 ||
                 write_identity(o, id, c, text, &why) < 0 || id->lost)
-                return r; /* that it is locked is the sentence */
+                return r;
         error_release(err);
         return 0;
 }

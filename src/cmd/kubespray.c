@@ -1,5 +1,5 @@
-/* init --from-kubespray: reads the inventory, writes cluster.yaml, says what it could not carry
- * over, and checks the result. */
+/* init --from-kubespray: reads the inventory, writes cluster.yaml, lists what could not be
+ * converted, and checks the result. */
 #include "cmd/init.h"
 
 static void print_notes(const struct notes *notes)
@@ -8,8 +8,7 @@ static void print_notes(const struct notes *notes)
                 print_err("note: %s\n", n->text);
 }
 
-/* What `slipway check` will say, so that nobody has to find out later; returns what to do before
- * it. */
+/* Prints what `slipway check` would report; returns what to do before running it. */
 static const char *check_result(const char *path, struct arena *a)
 {
         struct problems problems = { .arena = a };

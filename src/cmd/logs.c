@@ -1,5 +1,5 @@
-/* logs: what a component of a node says, wherever it says it: a unit to systemd's journal, a static
- * pod to the kubelet's files. */
+/* logs: the log of a component on a node, from systemd's journal (units) or from the kubelet's
+ * files (static pods). */
 #include "cmd/reach.h"
 #include "config/fabric.h"
 
@@ -13,9 +13,9 @@ static bool logs_vip(const struct cluster *c) { return c->api.vip; }
 
 static const struct component_row {
         const char *name;
-        const char *also;  /* another name people use, or NULL */
-        const char *unit;  /* of systemd, or NULL */
-        const char *pod;   /* static pod, or NULL; where both are given the node's OS decides */
+        const char *also;  /* another common name, or NULL */
+        const char *unit;  /* systemd unit, or NULL */
+        const char *pod;   /* static pod, or NULL; if both are set, the node's OS decides */
         const char *inner; /* the pod's container */
         unsigned roles;
         bool (*wanted)(const struct cluster *c); /* NULL: always */
@@ -78,8 +78,8 @@ static const struct component_row *find_component(
         return NULL;
 }
 
-/* What runs on the node, as root. A container's lines come without the runtime's own time and
- * stream in front, which the component writes itself. */
+/* The script that runs on the node as root. It removes the runtime's time and stream from a
+ * container's lines, because the component writes its own. */
 static const char *logs_script(
         const struct component_row *row, const char *lines, bool follow, struct arena *a)
 {

@@ -1,4 +1,4 @@
-/* Parses the command line, runs one verb, prints its failure once. */
+/* Parses the command line, runs one verb and prints its error once. */
 #include <signal.h>
 
 #include "base/core.h"
@@ -59,8 +59,7 @@ static int main_run(int argc, char **argv, struct error *err)
         return v->run(&o, err);
 }
 
-/* Output that did not reach its reader is a failure (a full disk), though a closed pipe is only the
- * reader's choice. */
+/* Output that could not be written is a failure (a full disk), but a closed pipe is not. */
 static int main_finish(int status)
 {
         if (fflush(stdout) == 0 && !ferror(stdout))
@@ -79,8 +78,9 @@ int main(int argc, char **argv)
         core_never();
         json_set_alloc_funcs(malloc, free_wiped);
         sudo_password_take();
-        signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(), not our death
-                                     with a half-written state */
+        /* a closed pipe becomes an error of write() and does not kill the process while it
+         * writes its state */
+        signal(SIGPIPE, SIG_IGN);
         int status = main_run(argc, argv, &err);
         return main_finish(status < 0 ? main_report(&err) : status);
 }

@@ -1,4 +1,4 @@
-/* kubeconfig --merge: the cluster's entries into a person's own file. */
+/* kubeconfig --merge: adds the cluster's entries to the user's own file. */
 #include <fcntl.h>
 #include <limits.h>
 
@@ -33,7 +33,7 @@ static int make_parent(const char *path, struct error *err)
         return dir && access(dir, F_OK) < 0 ? dir_make(dir, 0700, err) : 0;
 }
 
-/* kubectl keeps others away with FILE.lock while it writes: so do we. */
+/* kubectl locks the file with FILE.lock while it writes, and so does slipway. */
 static int lock_file(const char *path, char **lock, struct error *err)
 {
         *lock = xasprintf("%s.lock", path);
@@ -65,7 +65,7 @@ int merge_kubeconfig(const struct options *o, const char *ours, struct error *er
                     *lock CLEANUP(free_p) = NULL;
         if (!given)
                 return -err->code;
-        char *real CLEANUP(free_p) = realpath(given, NULL); /* a link stays one */
+        char *real CLEANUP(free_p) = realpath(given, NULL); /* a symbolic link is kept */
         const char *path = real ? real : given;
         int r = make_parent(path, err);
         if (r == 0)

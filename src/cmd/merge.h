@@ -3,7 +3,7 @@
 
 #include "cmd/cmd.h"
 
-/* Puts the text of identity_kubeconfig into the person's own file and says so. */
+/* Merges the text of identity_kubeconfig into the user's own file and reports it. */
 int merge_kubeconfig(const struct options *o, const char *ours, struct error *err);
 
 #endif

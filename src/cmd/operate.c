@@ -29,7 +29,7 @@ enum approval operate_approval(const struct options *o)
         return o->yes ? APPROVAL_YES : person ? APPROVAL_ASK : APPROVAL_NOBODY;
 }
 
-/* A plan that was made and read earlier: --plan. NULL: there is none. */
+/* Reads the saved plan of --plan. NULL: not given. */
 static int saved_read(const struct options *o, json_t **out, struct error *err)
 {
         struct str text CLEANUP(str_release) = { 0 };
@@ -55,7 +55,7 @@ static void plan_say(const struct operation *op)
         json_decref(json);
 }
 
-/* A person at a terminal is asked. -ECANCELED without words: they said no. */
+/* Asks the user at a terminal. -ECANCELED without a message: the answer was no. */
 static int plan_ask(const struct operation *op, struct error *err)
 {
         json_t *saved;

@@ -1,5 +1,5 @@
-/* Between the verbs that change something: the run of their steps, journalled and shown, with the
- * plan before anything changes. */
+/* Shared by the verbs that change something: the plan is shown before anything changes, then its
+ * steps run, with a journal and progress. */
 #ifndef SLIPWAY_OPERATE_H
 #define SLIPWAY_OPERATE_H
 
@@ -21,34 +21,34 @@ struct operation {
 /* For CLEANUP. */
 void base_free(struct event_base **b);
 const char *operate_state(const struct options *o);
-/* --yes, or whether a person is at the terminal. */
+/* From --yes, or from whether standard input is a terminal. */
 enum approval operate_approval(const struct options *o);
-/* Reads a line: is it exactly this? */
+/* Reads a line and compares it with `wanted`. */
 bool operate_answer(const char *wanted);
-/* The journal is open and the run is shown; now add its steps. */
+/* Opens the journal and the display; then the steps are added. */
 int operate_begin(struct operation *op, const struct options *o, struct site *s, struct error *err);
-/* Runs them, and closes what was opened. */
+/* Runs the steps and closes everything. */
 int operate_end(struct operation *op, struct error *err);
-/* Closes it; `r`: how it ended. */
+/* Closes everything; `r` is the result. */
 int operate_close(struct operation *op, int r, struct error *err);
-/* Begin, the plan is made, shown and approved; the edited file is written; exactly that plan is
- * done; close. */
+/* Begins, makes the plan, shows it and has it approved; writes the edited file; carries out exactly
+ * that plan; closes. */
 int cmd_plan_and_apply(
         const struct options *o, struct site *s, const struct edit *edit, struct error *err);
-/* Begin, an operation, close. */
+/* Begins, carries out an operation, closes. */
 int cmd_operate(const struct options *o, struct site *s,
         int (*apply)(struct site *s, struct error *err), struct error *err);
 
-/* Begins a rotation of `set` (1 << enum rotate_id) and goes through its phases. */
+/* Starts a rotation of `set` (1 << enum rotate_id) and runs its phases. */
 int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err);
-/* Goes on with what is under way, if anything is; `rolled`: the phase it is in was rolled out just
- * now. */
+/* Continues an unfinished rotation, if there is one; `rolled`: its current phase was
+ * just rolled out. */
 int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct error *err);
-/* What `up` does, for a Cluster that was loaded already. */
+/* What `up` does, with a Cluster that is already loaded. */
 struct up_call {
         const char *verb;
-        const struct edit *edit; /* written when the plan was approved or is empty, before the first
-                                    change. NULL: nothing is */
+        /* written after the plan is approved or empty, before the first change; NULL: nothing */
+        const struct edit *edit;
         bool force, allow_down, only_stage; /* as in struct site */
 };
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a,

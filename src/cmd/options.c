@@ -2,7 +2,7 @@
 
 #define AT(member) offsetof(struct options, member)
 
-/* Options before the empty row apply to every verb; the others to verbs that list them. */
+/* Options before the empty row are for every verb; the others for verbs that list them. */
 const struct option_row option_table[] = {
         { "file", 'f', OPT_LIST, AT(files), "FILE", NULL, COMPLETE_FILE,
                 "the cluster's file; may be repeated, and later files are merged over earlier ones (default: cluster.yaml; - is standard input)" },
@@ -158,8 +158,8 @@ static int unknown_option(const char *arg, struct error *err)
                     : error_hint(err, "'slipway --help' lists all of them");
 }
 
-/* One argument that begins with a dash; may take the next one as its value. `seen` records which
- * rows were used. */
+/* Parses an argument that starts with a dash; may use the next one as its value. `seen` records
+ * which rows were used. */
 static int parse_option(char **argv, int argc, int *i, struct arena *a, struct options *out,
         bool *seen, struct error *err)
 {
@@ -172,8 +172,9 @@ static int parse_option(char **argv, int argc, int *i, struct arena *a, struct o
         } else {
                 row = find_letter(arg[1]);
                 value = arg[2] ? arg + 2 : NULL;
+                /* -hx: letters cannot be combined */
                 if (row && row->type == OPT_FLAG && value)
-                        row = NULL; /* -hx: letters are not bundled */
+                        row = NULL;
         }
         if (!row)
                 return unknown_option(arg, err);
@@ -201,7 +202,7 @@ static int unknown_verb(const char *word, struct error *err)
                     : error_hint(err, "'slipway --help' lists all of them");
 }
 
-/* Checks that need the verb: options it does not have, too few or too many arguments. */
+/* Checks that need the verb: unknown options, too few or too many arguments. */
 static int check_verb(
         const struct verb *v, const struct options *o, const bool *seen, struct error *err)
 {

@@ -29,7 +29,7 @@ struct programs {
         size_t count;
 };
 
-/* In the order in which they are built: what is quick first. */
+/* In the order in which they are built: quick ones first. */
 static const struct program_row programs_table[] = {
         { "ignition", NULL, "common" },
         { "etcd", NULL, "common" },
@@ -52,7 +52,7 @@ static const struct program_row programs_table[] = {
 
 static void programs_release(struct programs *p) { free(p->cache); }
 
-/* Versions that the table does not say are the catalogue's. */
+/* Programs without a version in the table get the catalogue's. */
 static int programs_open(struct programs *p, struct catalogue *all, struct error *err)
 {
         struct version newest;
@@ -104,20 +104,20 @@ static int programs_list(const struct programs *p, const struct catalogue *all)
         return EXIT_OK;
 }
 
-/* ---- a fetch, and how it is shown ---- */
+/* ---- fetching, with progress ---- */
 
 struct programs_run {
         struct event_base *base;
         const struct item *items;
         size_t count;
-        const struct item *shown; /* elsewhere than on a terminal: the last item with a line, */
-        int quarter;              /* and how far it was */
+        const struct item *shown; /* without a terminal: the last item that got a line, */
+        int quarter;              /* and its progress then */
         struct error error;
 };
 
 static void programs_notice(const char *text, void *arg) { print_err("programs: %s\n", text); }
 
-/* One line that changes on a terminal. */
+/* One line that is updated on a terminal. */
 static void programs_bar(
         const struct programs_run *run, size_t turn, const char *what, int permille)
 {
@@ -188,7 +188,7 @@ static int programs_fetch(
 
 /* ---- directories of programs ---- */
 
-/* NAME, NAME@VERSION or a SET: adds what it means. */
+/* Adds what a word means: NAME, NAME@VERSION or a SET. */
 static int programs_word(const struct programs *p, const char *word, struct program_row *out,
         size_t *n, struct error *err)
 {

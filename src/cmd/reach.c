@@ -73,7 +73,7 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
         return NULL;
 }
 
-/* A line is shorter than what a pipe holds. */
+/* A line always fits into the pipe's buffer. */
 int reach_input(const char *line, struct error *err)
 {
         int fd[2];
@@ -91,7 +91,8 @@ int reach_input(const char *line, struct error *err)
 
 int reach_exec(const char *const *argv, struct error *err)
 {
-        signal(SIGPIPE, SIG_DFL); /* ours is ignored, and a child would inherit that */
+        /* a child would inherit that it is ignored */
+        signal(SIGPIPE, SIG_DFL);
         fflush(stdout);
         core_as_before();
         execvp(argv[0], (char *const *)argv);

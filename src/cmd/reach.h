@@ -1,5 +1,5 @@
-/* Between the verbs that ask a cluster something: the site without a lock, a node by its name, the
- * user's ssh. */
+/* Shared by the verbs that query a cluster: the site without a lock, a node by name,
+ * the user's ssh. */
 #ifndef SLIPWAY_REACH_H
 #define SLIPWAY_REACH_H
 
@@ -16,16 +16,18 @@ struct reach {
 };
 
 int reach_open(struct reach *r, const struct options *o, struct error *err);
-/* The same, and the API's client: r->site.kube. */
+/* The same with the API client: r->site.kube. */
 int reach_api(struct reach *r, const struct options *o, struct error *err);
 void reach_release(struct reach *r);
-/* The node of that name, whose machine can be reached; else a sentence, with "did you mean". */
+/* The node with that name, if its machine can be reached; otherwise an error, with
+ * "did you mean". */
 struct member *reach_member(struct reach *r, const char *name, struct error *err);
-/* Makes one line the whole standard input of what reach_exec becomes: for sudo's password. */
+/* Makes one line the whole standard input of the program of reach_exec: for sudo's password. */
 int reach_input(const char *line, struct error *err);
-/* Becomes the program: returns only when it cannot be started. */
+/* Replaces this process by the program; returns only if it cannot be started. */
 int reach_exec(const char *const *argv, struct error *err);
-/* Runs it and shows what it prints: harmless at a terminal, else as it is. Its exit status. */
+/* Runs the program and shows its output, escaped on a terminal, otherwise unchanged. Returns
+ * its exit status. */
 int reach_show(const char *const *argv, struct error *err);
 
 #endif

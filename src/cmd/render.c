@@ -1,5 +1,5 @@
-/* render: every node's NodeSpec as a tree of files, as user-data, or as a list. Node by node:
- * memory does not grow with the cluster. */
+/* render: every node's NodeSpec as a tree of files, as user-data or as a list. Nodes are rendered
+ * one at a time, so memory does not grow with the cluster. */
 #include <time.h>
 
 #include "cmd/cmd.h"
@@ -10,11 +10,11 @@ enum format {
         FORMAT_FILES,
         FORMAT_CLOUD_INIT,
         FORMAT_IGNITION,
-        FORMAT_USER_DATA /* either, a node each */
+        FORMAT_USER_DATA /* either format, one file per node */
 };
 static const char *const format_names[] = { "files", "cloud-init", "ignition", "user-data" };
 
-/* Each rendering holds one of these: what render may replace. */
+/* Each rendering contains one of these files: render may replace a directory that has one. */
 static const char *const marks[] = { "nodespec.json", "user-data", "config.ign", NULL };
 
 struct render {
@@ -23,7 +23,7 @@ struct render {
         struct arena arena;
         struct cluster *cluster;
         struct facts_file *facts;
-        const struct node **nodes; /* those wanted, in the cluster's order */
+        const struct node **nodes; /* the wanted ones, in the cluster's order */
         size_t count;
         bool has_identity;
         struct identity identity;
@@ -48,7 +48,8 @@ static enum format format_of(const char *name)
         return FORMAT_FILES;
 }
 
-/* user-data: what the provider's images take; without a cloud, what the node's system reads. */
+/* The format of user-data: what the provider's images read, or without a cloud what the
+ * node's OS reads. */
 static bool as_ignition(const struct render *r, const struct node *n)
 {
         const struct provider *p = &r->cluster->provider;
@@ -91,7 +92,7 @@ static int choose_nodes(struct render *r, struct error *err)
         return 0;
 }
 
-/* Files hold the addresses of the node itself, of the API servers and of etcd. */
+/* Rendered files contain the addresses of the node, the API servers and etcd. */
 static int check_addresses(const struct render *r, struct error *err)
 {
         const struct node *first = NULL;
@@ -292,7 +293,7 @@ int cmd_render(const struct options *o, struct error *err)
         int ret = prepare(&r, err);
         for (size_t i = 0; ret == 0 && i < r.count; i++)
                 ret = render_node(&r, i, err);
-        if (r.has_identity) { /* what was issued before a failure is kept too */
+        if (r.has_identity) { /* also keeps what was issued before a failure */
                 struct error late CLEANUP(error_release) = { 0 };
                 int synced = identity_sync(&r.identity, ret < 0 ? &late : err);
                 ret = ret < 0 ? ret : synced;

@@ -1,4 +1,4 @@
-/* report: the stories of earlier runs, as pages for a browser. */
+/* report: earlier runs as pages for a browser. */
 #include <jansson.h>
 
 #include "base/print.h"
@@ -27,7 +27,7 @@ static void report_print(const struct options *o, const struct report_file *all,
         json_decref(list);
 }
 
-/* Where there is a desktop, its browser shows the page; the path is printed in any case. */
+/* Opens the page in the desktop's browser, if there is a desktop; always prints the path. */
 static int report_open(const struct report_file *r, struct error *err)
 {
         const char *const argv[] = { "xdg-open", r->path, NULL };

@@ -1,5 +1,5 @@
-/* reset: nodes leave the cluster, and Kubernetes leaves their hosts; without a node, the whole
- * cluster. down: the whole cluster goes, with the machines that slipway made. */
+/* reset: removes nodes from the cluster and Kubernetes from their hosts; without names, the whole
+ * cluster. down: removes the whole cluster, with the machines that slipway created. */
 #include <event2/event.h>
 
 #include "addon/outside.h"
@@ -147,7 +147,7 @@ int cmd_reset(const struct options *o, struct error *err)
         return reset_run(o, "reset", &o->args, false, err);
 }
 
-/* Hosts you have are not taken away: Kubernetes is taken off them. */
+/* Existing hosts are not destroyed: Kubernetes is removed from them. */
 int cmd_down(const struct options *o, struct error *err)
 {
         return reset_run(o, "down", &(struct strings){ 0 }, true, err);

@@ -1,4 +1,4 @@
-/* rollback: back to the version before the upgrade (cluster/upgrade/rollback.h). */
+/* rollback: returns to the version before the upgrade (cluster/upgrade/rollback.h). */
 #include <event2/event.h>
 
 #include "cluster/upgrade/rollback.h"

@@ -14,7 +14,7 @@ static int rotate_apply(const struct options *o, struct site *s, struct error *e
         return cmd_plan_and_apply(o, s, NULL, err);
 }
 
-/* One phase: rolled out, then on. 1: there is another. */
+/* Rolls out one phase and advances to the next. 1: there is another phase. */
 static int rotate_phase(const struct options *o, struct cluster *c, struct arena *a,
         const char *verb, bool rolled, struct error *err)
 {
@@ -43,12 +43,12 @@ int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct 
                 if (r == 0)
                         r = rotate_phase(&again, c, &a, verb, rolled, err);
                 rolled = false;
-                again.yes = true; /* what was agreed to is all of it */
+                again.yes = true; /* the approval was for the whole rotation */
         }
         return r;
 }
 
-/* What is not there yet, or damaged, is said when the rotation begins. */
+/* A missing or damaged state is reported when the rotation starts. */
 static int rotate_look(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };

@@ -1,4 +1,4 @@
-/* scale and remove-node: edits of the file, then what `up` does. */
+/* scale and remove-node: edit the file, then do what `up` does. */
 #include "cmd/operate.h"
 #include "cluster/plan/scale.h"
 

@@ -1,4 +1,4 @@
-/* schema: what cluster.yaml can say, for editors, for the API and for people. */
+/* schema: the options of cluster.yaml, as JSON Schema, as a CRD and as documentation. */
 #include "cmd/cmd.h"
 #include "config/schema.h"
 

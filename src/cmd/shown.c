@@ -1,5 +1,5 @@
-/* What another program prints, shown: at a terminal it is made harmless, line by line; into a pipe
- * or file it goes as it is. */
+/* Shows another program's output: escaped line by line on a terminal, unchanged in a
+ * pipe or file. */
 #include <poll.h>
 #include <signal.h>
 #include <fcntl.h>
@@ -9,11 +9,11 @@
 #include "base/utf8.h"
 #include "cmd/reach.h"
 
-#define LINE_LONGEST ((size_t)64 << 10) /* then it is shown without its end */
+#define LINE_LONGEST ((size_t)64 << 10) /* longer lines are truncated */
 
-struct shown { /* one of its outputs */
+struct shown { /* one output stream */
         FILE *to;
-        int from; /* the pipe's end, -1: none, it is no terminal */
+        int from; /* read end of the pipe; -1: not a terminal */
         struct str line;
 };
 

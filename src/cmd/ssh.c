@@ -1,4 +1,4 @@
-/* ssh: the user's own ssh, with what is known of the node filled in. */
+/* ssh: runs the user's ssh with the node's address and options. */
 #include "cmd/reach.h"
 
 int cmd_ssh(const struct options *o, struct error *err)

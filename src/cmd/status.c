@@ -1,4 +1,4 @@
-/* status: how the cluster is, as a table for people or as JSON. */
+/* status: the state of the cluster, as a table or as JSON. */
 #include "cluster/status/status.h"
 #include "cmd/hardening.h"
 #include "cmd/status.h"
@@ -8,7 +8,7 @@ static const char *status_text_of(const json_t *o, const char *key)
         return json_string_value(json_object_get(o, key));
 }
 
-/* ---- nodes, in columns as wide as they need to be ---- */
+/* ---- nodes, with columns as wide as necessary ---- */
 
 enum column {
         COL_NODE,
@@ -71,7 +71,7 @@ static void print_nodes(struct str *f, const json_t *nodes, struct arena *a)
                 print_row(f, rows[i], width);
 }
 
-/* ---- the rest, a line each ---- */
+/* ---- the rest, one line each ---- */
 
 static void print_api(struct str *f, const json_t *api)
 {

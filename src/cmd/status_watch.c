@@ -1,5 +1,5 @@
-/* status --watch: the table drawn over itself on a terminal, else a line for every change, or an
- * object a line. */
+/* status --watch: redraws the table on a terminal; otherwise prints a line for every change, or one
+ * JSON object per line. */
 #include <sys/ioctl.h>
 #include <time.h>
 
@@ -13,8 +13,8 @@
 #define ERASE_BELOW "\x1b[J"
 
 struct follow {
-        json_t *last; /* the answer before, NULL at first */
-        int height;   /* of what is drawn */
+        json_t *last; /* the previous answer, or NULL */
+        int height;   /* lines drawn */
         bool healthy, failed;
         void (*show)(struct follow *f, const json_t *answer);
 };
@@ -39,8 +39,7 @@ static bool terminal(void)
         return isatty(STDOUT_FILENO) && term && *term && !streq(term, "dumb");
 }
 
-/* How many bytes of the line fit: a character may have several, and what continues one takes no
- * room. */
+/* The number of bytes of the line that fit; continuation bytes of UTF-8 take no column. */
 static size_t fitting(const char *line, size_t n, int cols)
 {
         size_t i = 0;
@@ -50,8 +49,8 @@ static size_t fitting(const char *line, size_t n, int cols)
         return i;
 }
 
-/* Up by what was drawn before, then line by line; what is too long or too much for the window is
- * cut, or the next drawing would miss its place. */
+/* Moves up by the number of lines drawn before, then writes line by line. What does not fit into
+ * the window is truncated, because wrapped lines would break the next drawing. */
 static void compose(struct follow *f, const char *text, struct str *out)
 {
         struct winsize w = { 0 };
@@ -81,8 +80,7 @@ static void draw(struct follow *f, const json_t *answer)
                 &text, "%s, %s (Ctrl-C ends)\n\n", status_watch_text_of(answer, "cluster"), clock);
         status_print(&text, answer, false, &a);
         compose(f, str_text(&text), &out);
-        print_bytes(
-                stdout, out.data, out.len); /* one write, so that no half of a picture is seen */
+        print_bytes(stdout, out.data, out.len); /* one write, so that no partial table is visible */
 }
 
 /* ---- lines ---- */
@@ -186,7 +184,7 @@ static void object(struct follow *f, const json_t *answer)
         print_json(answer, JSON_COMPACT | JSON_PRESERVE_ORDER);
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
 static bool on_status_watch_answer(const json_t *answer, bool healthy, void *arg)
 {
@@ -195,7 +193,7 @@ static bool on_status_watch_answer(const json_t *answer, bool healthy, void *arg
         f->show(f, answer);
         json_decref(f->last);
         f->last = json_deep_copy(answer);
-        return fflush(stdout) == 0; /* whoever read it is gone */
+        return fflush(stdout) == 0; /* the reader has closed the pipe */
 }
 
 int status_follow(struct reach *r, const struct options *o, struct error *err)

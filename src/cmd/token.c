@@ -1,4 +1,4 @@
-/* token: bootstrap tokens created, listed, deleted (cluster/certs/token.h). */
+/* token: creates, lists and deletes bootstrap tokens (cluster/certs/token.h). */
 #include "cluster/certs/token.h"
 #include "cmd/reach.h"
 

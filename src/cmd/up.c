@@ -57,7 +57,7 @@ int cmd_up_cluster(const struct options *o, const struct up_call *call, struct a
         return r;
 }
 
-/* A rotation that was stopped goes on. */
+/* Continues an unfinished rotation. */
 int cmd_up(const struct options *o, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
@@ -83,7 +83,7 @@ static void print_plan(const struct options *o, const struct site *s)
         print_text(stdout, str_text(&text));
 }
 
-/* Problems that preflight found are worth more than that it failed. */
+/* Reports the problems that preflight found, not only its failure. */
 static void on_problem(struct run *r, struct step *s, const char *change, void *arg)
 {
         if (streq(s->name, "preflight"))

@@ -1,4 +1,4 @@
-/* upgrade: an edit of the version in the file, and what up does then. */
+/* upgrade: edits the version in the file, then does what `up` does. */
 #include "cluster/upgrade/version.h"
 #include "cmd/operate.h"
 

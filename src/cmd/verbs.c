@@ -346,7 +346,7 @@ const struct verb verb_table[] = {
 };
 const size_t verb_count = ARRAY_SIZE(verb_table);
 
-/* For the project's own demo, tests and benches: in no help, man page or completion. */
+/* For the project's own demo, tests and benchmarks: not in help, man page or completion. */
 static const struct verb hidden_table[] = {
         { .name = "programs",
                 .args = "[NAME[@VERSION]|SET|PROGRAM...]",

@@ -1,4 +1,4 @@
-/* verify: whether what a cluster promises works, as a table or as JSON. */
+/* verify: tests from inside pods whether the cluster works; prints a table or JSON. */
 #include "base/file.h"
 #include "cluster/apply/verify.h"
 #include "cmd/reach.h"
@@ -36,7 +36,7 @@ static void print_rows(const json_t *answer)
         }
 }
 
-/* A run that changes the cluster would remove these probes, and this one its. */
+/* Takes the lock: a run that changes the cluster and this verb would delete each other's probes. */
 static int verify_lock(struct site *s, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(s->identity.dir, "lock");

@@ -1,4 +1,4 @@
-/* Questions to a Cluster. */
+/* Functions that read a Cluster. */
 #include "config/cluster.h"
 #include "config/scalar.h"
 

@@ -65,7 +65,8 @@ struct volume { /* a disk the provider makes */
         const struct tree *src;
         int64_t size; /* bytes */
         const char *type, *device, *filesystem,
-                *mount; /* device: NULL lets the provider's order decide */
+                /* device: NULL lets the provider's order decide */
+                *mount;
 };
 struct volumes {
         size_t n;
@@ -98,8 +99,8 @@ struct kubelet_options {
         struct pairs system_reserved, kube_reserved, eviction_hard;
         long max_pods;
         struct pairs flags;
-        const struct tree
-                *config; /* free-form KubeletConfiguration fields laid over ours, or NULL */
+        /* free-form KubeletConfiguration fields merged over slipway's, or NULL */
+        const struct tree *config;
 };
 
 struct pool {
@@ -107,10 +108,10 @@ struct pool {
         const char *name;
         unsigned roles;         /* enum role bits */
         long count;             /* -1: not given */
-        struct numbers without; /* numbers that no machine of it has (any longer) */
+        struct numbers without; /* numbers that have no machine (any longer) */
         struct hosts hosts;
-        const char *os; /* an os id ("debian", "flatcar"…) assumed until the machine tells; NULL:
-                           debian */
+        /* an os id ("debian", "flatcar"…) assumed until the machine reports it; NULL: debian */
+        const char *os;
         struct pairs labels, annotations;
         struct taints taints;
         struct disks disks;
@@ -146,7 +147,8 @@ struct provider_ssh {
 struct provider_openstack {
         const struct tree *src;
         const char *cloud, *region, *network, *subnet, *external_network, *image, *user,
-                *keypair; /* region, subnet, external_network, keypair: may be NULL */
+                /* region, subnet, external_network, keypair: may be NULL */
+                *keypair;
         enum user_data user_data;
         int load_balancer;              /* enum os_lb */
         struct strings security_groups; /* "managed" or names */
@@ -169,7 +171,8 @@ struct aws_dns {
 struct provider_aws {
         const struct tree *src;
         const char *profile, *region, *image, *user, *keypair,
-                *instance_profile; /* profile, keypair, instance_profile: may be NULL */
+                /* profile, keypair, instance_profile: may be NULL */
+                *instance_profile;
         struct strings zones;
         struct aws_vpc vpc;
         enum user_data user_data;
@@ -193,12 +196,12 @@ struct api {
         const struct tree *src;
         const char *vip;           /* an address, or NULL */
         const char *vip_name;      /* a DNS name of the VIP, which clients use instead; or NULL */
-        const char *vip_interface; /* NULL: the interface that holds the node's address */
+        const char *vip_interface; /* NULL: the interface with the node's address */
         long virtual_router_id;    /* 0: from the VIP */
         struct strings names;      /* further names and addresses in the certificate */
         const char *load_balancer; /* host or host:port in front of the API servers, or NULL */
         long port;                 /* 6443 */
-        long local_port;           /* of the balancer on every node's loopback */
+        long local_port;           /* of the load balancer on every node's loopback */
         bool local_balancer;
 };
 
@@ -227,7 +230,8 @@ struct network {
         int proxy_run;  /* enum proxy_run */
         bool manage_dns;
         const char *proxy_image,
-                *dns_image; /* of the cluster's own kube-proxy and CoreDNS; NULL: as they are */
+                /* of the cluster's own kube-proxy and CoreDNS; NULL: unchanged */
+                *dns_image;
 };
 
 enum runtime_kind { RUNTIME_CONTAINERD, RUNTIME_CRIO };
@@ -238,7 +242,7 @@ struct runtime {
         enum oci_kind oci;
         const char *data_dir; /* NULL: the runtime's own */
         const char *pause;    /* image; NULL: the catalogue's */
-        bool managed;         /* false: the host's own, left as it is */
+        bool managed;         /* false: the host's own, not changed */
 };
 
 enum artifact_source {
@@ -267,11 +271,11 @@ struct registry {
 struct proxies {
         const struct tree *src;
         const char *http, *https; /* may be NULL */
-        struct strings no_proxy; /* what the user added; node addresses, services and pods are added
-                                    by the rendering */
+        /* what the user added; node addresses, services and pods are added by the rendering */
+        struct strings no_proxy;
 };
-bool url_has_user(
-        const char *url); /* a user, and so most often a password, stands in it; false for NULL */
+/* A user, and so most often a password, stands in it; false for NULL. */
+bool url_has_user(const char *url);
 
 struct user {
         const struct tree *src;
@@ -288,7 +292,8 @@ struct oidc {
         const struct tree *src;
         const char *issuer, *client_id; /* issuer: NULL when OIDC is off */
         const char *username_claim, *username_prefix, *groups_claim,
-                *groups_prefix;       /* prefixes may be NULL */
+                /* prefixes may be NULL */
+                *groups_prefix;
         const char *ca_file, *ca_pem; /* may be NULL */
         struct pairs required_claims;
         struct strings signing_algs;
@@ -311,13 +316,13 @@ struct auth {
         struct oidc oidc;
         struct bindings bindings;
 };
-/* What precedes the user names of the provider, by its flags' rules; "" is none. */
+/* The prefix of the provider's user names, by the rules of its flags; "": none. */
 const char *oidc_username_prefix(struct arena *a, const struct oidc *o);
 
 enum key_algorithm { KEY_ECDSA_P256, KEY_ECDSA_P384, KEY_RSA_2048, KEY_RSA_4096 };
 struct own_ca {
         const struct tree *src;
-        const char *certificate, *key; /* paths; both NULL: made by us */
+        const char *certificate, *key; /* paths; both NULL: made by slipway */
 };
 struct certificates {
         const struct tree *src;
@@ -327,8 +332,8 @@ struct certificates {
         struct own_ca ca, etcd_ca, front_proxy_ca;
 };
 
-/* What is not said otherwise: as the CIS benchmark wants it, or as kubeadm leaves it. hardening.c
- */
+/* Defaults for options that the file leaves open: as in the CIS benchmark, or as
+ * in kubeadm. hardening.c */
 enum hardening { HARDENING_CIS, HARDENING_KUBEADM };
 
 enum encryption_provider {
@@ -506,15 +511,16 @@ struct services {
         struct dex dex;                   /* dex.host NULL: no identity provider */
 };
 
-/* One machine to be, made from pools by cluster_load: in file order, names and indexes stable. */
+/* One node, made from the pools by cluster_load: in file order, with stable names and indexes. */
 struct node {
         const struct pool *pool;
         const struct host *host; /* NULL for machines a provider makes */
         const char *name;
         const char *address; /* where ssh goes; NULL until the machine exists */
-        struct ip ip[2];     /* what the cluster uses; ip[0].family 0 until known; [1] is the other
-                                family in dual-stack */
-        unsigned index;      /* within the pool, from 1 */
+        /* what the cluster uses; ip[0].family 0 until known; [1] is the other
+         * family in dual-stack */
+        struct ip ip[2];
+        unsigned index; /* within the pool, from 1 */
 };
 
 struct cluster {
@@ -522,8 +528,9 @@ struct cluster {
         struct arena *arena;
         const char *name;
         const char *dir; /* of the last file: relative paths in it start here */
-        char digest[65]; /* of all that the files say, and of the texts they name that are no
-                            secrets: another one is another intent */
+        /* of all that the files say, and of the texts they name that are no secrets: another one
+         * is another intent */
+        char digest[65];
         struct version kubernetes;
         struct strings env; /* variables of the environment that the file uses; env.c */
         struct provider provider;
@@ -552,8 +559,9 @@ struct cluster {
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
-        size_t few_end; /* behind the last node that is more than a worker: who looks for those need
-                           not walk 10,000 workers; 0 until cluster_index */
+        /* behind the last node that is more than a worker: who looks for those need not walk 10,000
+         * workers; 0 until cluster_index */
+        size_t few_end;
 };
 
 struct problems;
@@ -568,9 +576,9 @@ bool strings_contain(const struct strings *s, const char *v);
 int cluster_load(struct arena *a, const char *const *files, size_t n, struct cluster **out,
         struct problems *problems, struct error *err);
 
-/* The same where a file's text is another than on disk (`instead`, found by the name it was given
- * by). `loose`: whatever rules it breaks, if it can be read: for a text that is changed step by
- * step. */
+/* The same where a file's text is another than on disk (`instead`, found by the name it was
+ * given by). `loose`: whatever rules it breaks, if it can be read: for a text that is changed
+ * step by step. */
 int cluster_load_instead(struct arena *a, const char *const *files, size_t n,
         const struct tree_file *instead, size_t instead_count, bool loose, struct cluster **out,
         struct problems *problems, struct error *err);
@@ -586,9 +594,9 @@ void cluster_harden(struct cluster *c);
  * file that `at` was written in. */
 const char *cluster_path(struct arena *a, const struct tree *at, const char *path);
 
-/* Makes cluster_node fast; cluster_load has done it. */
+/* Makes cluster_node fast; cluster_load has called it. */
 void cluster_index(struct cluster *c);
-/* Looks a node up by name; NULL when there is none. */
+/* Finds a node by name, or NULL. */
 const struct node *cluster_node(const struct cluster *c, const char *name);
 /* Nodes with any of the roles, for loops: for (i = 0; (n = cluster_next(c, ROLE_ETCD, &i));) */
 const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i);

@@ -1,5 +1,4 @@
-/* Trees into structs by the table: written values, defaults, what is missing, unknown or there
- * twice. */
+/* Trees into structs by the table: values, defaults, missing, unknown and duplicate fields. */
 #include "base/index.h"
 #include "config/decode.h"
 
@@ -58,7 +57,7 @@ static const struct field *find_field(const struct schema *s, const char *name)
         return NULL;
 }
 
-/* The rules of options that are not there yet stay tested: nothing but the tests sets this. */
+/* Keeps the rules of refused options tested: only tests set this. */
 static bool field_refused(const struct field *f)
 {
         return f->later && !getenv("SLIPWAY_TEST_LATER");
@@ -111,8 +110,8 @@ static void unknown_field(struct decoder *d, const struct tree *t)
                 names[n] = d->schema->fields[n].name;
         const char *near = nearest(t->key, names, n);
         str_add(&hint, "did you mean ");
-        if (!streq(t->key, "name") &&
-                find_below(d->schema, t->key, &hint)) { /* every other thing has a name */
+        /* every other thing has a name */
+        if (!streq(t->key, "name") && find_below(d->schema, t->key, &hint)) {
                 str_addc(&hint, '?');
         } else if (near) {
                 str_addf(&hint, "%s?", near);
@@ -125,7 +124,7 @@ static void unknown_field(struct decoder *d, const struct tree *t)
         problem_add_key(d->p, t, str_text(&hint), "unknown field \"%.80s\"", t->key);
 }
 
-/* Strings that the rest of the program takes for granted are never NULL. */
+/* Strings that other code expects are never NULL. */
 static void never_null(const struct field *f, void *out)
 {
         switch (f->type) {
@@ -150,7 +149,7 @@ static void never_null(const struct field *f, void *out)
         }
 }
 
-/* A default goes the way of a written value. Only lists and quoted text need the YAML parser. */
+/* A default is decoded like a written value. Only lists and quoted text need the YAML parser. */
 static void decode_default(struct decoder *d, void *out)
 {
         const char *def = d->field->def;
@@ -171,7 +170,7 @@ static void decode_default(struct decoder *d, void *out)
         d->is_default = false;
 }
 
-/* `t` is the value, or NULL when it is not written; `in` is the map that lacks it. */
+/* `t` is the value, or NULL if it is not written; `in` is the map without it. */
 static void decode_field(struct decoder *d, const struct tree *in, const struct tree *t, void *out)
 {
         const struct field *f = d->field;
@@ -190,7 +189,7 @@ static void decode_field(struct decoder *d, const struct tree *in, const struct 
         never_null(f, out);
 }
 
-/* Of the fields marked so, one may be written: the first counts. */
+/* Only one of the marked fields may be written: the first is used. */
 static void decode_one_of(struct decoder *d, const struct tree *t)
 {
         const struct tree *first = NULL;
@@ -231,7 +230,7 @@ static void decode_map(struct decoder *d, const struct tree *t, char *out)
                 decode_one_of(d, t);
 }
 
-/* A scalar that stands for one field; the others get their defaults. */
+/* A scalar as a short form for one field; the others get their defaults. */
 static void decode_shorthand(struct decoder *d, const struct tree *t, char *out)
 {
         for (size_t i = 0; i < d->schema->count; i++) {
@@ -280,7 +279,7 @@ static bool decode_substruct(struct decoder *d, const struct tree *t, void *out)
         return true;
 }
 
-/* Elements must differ in their name: the second is reported. */
+/* Elements must have different names: the second is reported. */
 static void check_keys(
         struct decoder *d, const struct tree *t, const struct field *key, const char *v)
 {

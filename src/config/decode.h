@@ -1,5 +1,5 @@
-/* Between the files of the decoder: one function a field type, each reads the value `t` into `out`
- * or reports why not and leaves it zero. */
+/* Shared by the files of the decoder: one function per field type. Each reads the value `t` into
+ * `out`, or reports the problem and leaves it zero. */
 #ifndef SLIPWAY_DECODE_H
 #define SLIPWAY_DECODE_H
 
@@ -20,7 +20,7 @@ decode_fn decode_string, decode_lines, decode_bool, decode_int, decode_duration,
 decode_fn decode_address, decode_cidr, decode_cidrs, decode_ips;
 decode_fn decode_pairs, decode_strings, decode_numbers, decode_roles, decode_taints;
 
-/* "the number 12": what stands there, for messages; clipped. */
+/* "the number 12": the value for messages, truncated. */
 const char *decode_seen(struct decoder *d, const struct tree *t);
 /* "WANTED is wanted, got …", with a hint that fits. Returns false. */
 bool decode_wrong(struct decoder *d, const struct tree *t, const char *wanted);

@@ -130,7 +130,7 @@ bool decode_int(struct decoder *d, const struct tree *t, void *out)
         return true;
 }
 
-/* A number without its unit, the commonest slip. */
+/* A number without its unit, the most common mistake. */
 static bool no_unit(struct decoder *d, const struct tree *t, const char *what, const char *unit)
 {
         if (t->kind != TREE_SCALAR || tree_type(t) != TREE_INT)
@@ -313,8 +313,8 @@ static const struct word_type {
         { T_ABSPATH, "a string", "a path on the node", abspath_fault },
 };
 
-/* The address of the VIP is in the file, not in DNS: whoever changes a record there must not decide
- * which address the nodes take. */
+/* The address of the virtual IP is in the file, not in DNS: a changed DNS record must not decide
+ * which address the nodes use. */
 static const char *address_hint(const struct decoder *d, const char *s)
 {
         const char *dot = strrchr(s, '.'), *last = dot ? dot + 1 : s;

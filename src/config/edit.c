@@ -23,7 +23,7 @@ static void edit_start(const struct tree *t, const struct tree_file **file, stru
         str_addn(out, t->file->text, t->file->len);
 }
 
-/* Where a value of the pool stands; false when that is not within the pool. */
+/* The position of a value of the pool; false if it is not inside the pool. */
 static bool own_extent(const struct pool *pool, const struct tree *t, struct tree_extent *out)
 {
         struct tree_extent map;
@@ -94,7 +94,7 @@ int edit_count(const struct pool *pool, long count, const struct tree_file **fil
         return 0;
 }
 
-/* `without` is there already: one number more. */
+/* `without` exists already: adds a number. */
 static bool add_number(const struct tree *without, unsigned number, struct str *out)
 {
         struct tree_extent all, last;
@@ -145,7 +145,7 @@ static int remove_counted(const struct cluster *c, const struct node *n,
                 return by_hand(count ? count : pool->src, err);
         edit_start(count, file, out);
         snprintf(number, sizeof(number), "%ld", pool->count - 1);
-        /* from behind to the front, so that places stay what they are */
+        /* from last to first, so that positions stay valid */
         bool after = !without || without->line > count->line ||
                      (without->line == count->line && without->col > count->col);
         if (!last && after &&
@@ -167,7 +167,7 @@ static size_t skip_blank(const char *text, size_t at)
         return at;
 }
 
-/* "- host" and what belongs to it, up to the end of its last line. */
+/* "- host" and everything that belongs to it, up to the end of its last line. */
 static bool cut_lines(const struct tree_file *f, const struct tree_extent *at, struct str *out)
 {
         size_t dash = at->start, before, behind, from;
@@ -183,7 +183,7 @@ static bool cut_lines(const struct tree_file *f, const struct tree_extent *at, s
         return true;
 }
 
-/* [a, b, c]: with the comma after it, or, of the last one, the comma before it. */
+/* [a, b, c]: removes the comma after the element, or the one before the last element. */
 static bool cut_words(const struct tree *list, const struct tree *item,
         const struct tree_extent *at, struct str *out)
 {

@@ -1,6 +1,6 @@
-/* The cluster's files with changes that are not written yet: a verb that edits them makes its plan
- * from the new text, and writes it when the plan was approved and before the first change. So a run
- * that is killed goes on with `up`, and one that is refused has changed nothing. */
+/* The cluster's files with changes that are not written yet. A verb that edits them makes its plan
+ * from the new text, and writes it when the plan is approved, before the first change. So `up`
+ * continues a killed run, and a refused run has changed nothing. */
 #ifndef SLIPWAY_EDITED_H
 #define SLIPWAY_EDITED_H
 
@@ -17,21 +17,22 @@ struct edit {
         struct arena *arena;
         const char *const *files;
         size_t file_count;
-        struct edit_text *texts; /* one a file, at most */
+        struct edit_text *texts; /* at most one per file */
         size_t count;
 };
 
 /* Refuses standard input ("-"), which cannot be written. */
 int edit_begin(
         struct edit *e, struct arena *a, const char *const *files, size_t n, struct error *err);
-/* Takes the new text of a file in. */
+/* Adds the new text of a file. */
 void edit_keep(struct edit *e, const struct tree_file *file, struct str *text);
-/* The Cluster of the files after the edits so far; loose: whatever is wrong with it. */
+/* The Cluster of the files after the edits so far; loose: even if it is invalid. */
 int edit_load(const struct edit *e, bool loose, struct cluster **out, struct problems *p,
         struct error *err);
-/* When edit_load failed: its first problem as the error, and that nothing was changed. */
+/* After edit_load failed: sets its first problem as the error, and says that
+ * nothing was changed. */
 int edit_refused(const struct problems *p, struct error *err);
-/* The plan was approved: writes the files. */
+/* Writes the files, after the plan was approved. */
 int edit_write(const struct edit *e, struct error *err);
 
 #endif

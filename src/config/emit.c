@@ -1,6 +1,5 @@
-/* The schema table as a JSON value: JSON Schema, or the "structural" schema of a
- * CustomResourceDefinition, in which a value has one type, nothing is referred to and nothing is
- * defaulted. */
+/* The schema table as JSON: JSON Schema, or the "structural" schema of a CustomResourceDefinition,
+ * in which a value has one type and there are neither references nor defaults. */
 #include "config/emit.h"
 
 struct emit {
@@ -164,8 +163,8 @@ static json_t *taint_value(struct emit *e)
         return either(e, text, map);
 }
 
-/* A default or example as it would be written, as JSON: text stays text in fields that hold text.
- */
+/* A default or example as it would be written, as JSON: text stays text in fields
+ * that hold text. */
 static json_t *written(struct emit *e, const struct field *f, const char *text)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -196,13 +195,13 @@ static json_t *field_schema(struct emit *e, const struct field *f)
                 set(o, "description", json_sprintf("%s Not implemented yet: refused.", f->help));
         else if (f->help)
                 set_text(o, "description", f->help);
-        if (f->later && !e->crd) { /* a structural schema cannot say so */
+        if (f->later && !e->crd) { /* a structural schema has no way to say this */
                 set(o, "not", json_object());
                 return o;
         }
         json_t *value = field_value(e, f, f->type);
-        json_object_update_missing(
-                o, value); /* what the field says of itself is more than what its struct says */
+        /* the field's help is more specific than its struct's */
+        json_object_update_missing(o, value);
         json_decref(value);
         if (!e->crd && emit_has_default(f))
                 set(o, "default", written(e, f, f->def));
@@ -249,16 +248,16 @@ static json_t *struct_value(struct emit *e, const struct schema *s)
         const struct field *brief = shorthand_field(s);
         if (e->crd) {
                 json_t *body = struct_body(e, s);
-                if (brief) { /* a map or a scalar: no type, but the fields are still checked where
-                                it is a map */
+                /* a map or a scalar: no type, but the fields are still checked where it is a map */
+                if (brief) {
                         json_object_del(body, "type");
                         set(body, "x-kubernetes-preserve-unknown-fields", json_true());
                 }
                 return body;
         }
         if (!json_object_get(e->defs, s->name)) {
-                set(e->defs, s->name,
-                        json_null()); /* the place is taken before what it refers to */
+                /* the place is taken before what it refers to */
+                set(e->defs, s->name, json_null());
                 set(e->defs, s->name, struct_body(e, s));
         }
         json_t *ref = json_object();

@@ -1,4 +1,4 @@
-/* Between the writers of the schema table. */
+/* Shared by the writers of the schema table. */
 #ifndef SLIPWAY_EMIT_H
 #define SLIPWAY_EMIT_H
 

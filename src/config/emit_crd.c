@@ -1,5 +1,5 @@
-/* The CustomResourceDefinition: the object around it is written as it is, the schema comes from the
- * table. */
+/* The CustomResourceDefinition: the object around it is written as it is, the schema comes
+ * from the table. */
 #include "base/quote.h"
 #include "config/emit.h"
 
@@ -71,8 +71,8 @@ static void add_yaml_list(struct str *out, json_t *list, int indent)
                 }
                 struct str body CLEANUP(str_release) = { 0 };
                 add_yaml(&body, v, indent + 2);
-                str_add(out,
-                        str_text(&body) + indent + 2); /* its first line stands behind the dash */
+                /* its first line stands behind the dash */
+                str_add(out, str_text(&body) + indent + 2);
         }
 }
 

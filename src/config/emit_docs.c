@@ -1,5 +1,4 @@
-/* docs/config.md from the schema table: one heading a struct, outside in, each once with every
- * place it stands. */
+/* docs/config.md from the schema table: one heading per struct, each once with all its places. */
 #include <ctype.h>
 
 #include "base/embed.h"
@@ -52,7 +51,7 @@ static const char *const type_names[] = {
         [T_STRUCTS] = "list",
 };
 
-/* Text for a table cell: a bar would end it. */
+/* Text for a table cell: a vertical bar would end it. */
 static void add_cell(struct str *s, const char *text)
 {
         for (; *text; text++) {
@@ -82,7 +81,7 @@ static size_t docs_index(struct docs *d, const struct schema *s)
         return d->n++;
 }
 
-/* Numbers every struct in the order a reader meets it, and notes where it stands. */
+/* Numbers the structs in the order of reading, and records their places. */
 static void docs_collect(struct docs *d, const struct schema *s, const char *path)
 {
         struct str *places = &d->places[docs_index(d, s)];
@@ -210,7 +209,7 @@ static void docs_struct(struct docs *d, size_t i)
         }
 }
 
-/* A table of contents that shows how structs lie in one another. */
+/* A table of contents that shows how structs are nested. */
 static void docs_contents(struct docs *d, const struct schema *s, int depth)
 {
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {

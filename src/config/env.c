@@ -1,5 +1,5 @@
-/* Only the variables that spec.env lists are used: the list shows what a file depends on, and a
- * ${...} in a script, a flag or a chart's value keeps its meaning. */
+/* Only the variables in spec.env are used: the list shows what a file depends on, and other ${...}
+ * in scripts, flags or chart values stay unchanged. */
 #include "base/utf8.h"
 #include "config/env.h"
 
@@ -75,8 +75,8 @@ static struct variable *env_find(const struct env *e, const char *at)
         return NULL;
 }
 
-/* Adds what the reference at `p` ("${NAME") stands for. Returns what comes after it; NULL: it
- * stands for nothing. */
+/* Appends the value of the reference at `p` ("${NAME"). Returns the text after it; NULL:
+ * not a reference. */
 static const char *env_refer(
         struct env *e, const struct tree *t, struct variable *v, const char *p, struct str *out)
 {
@@ -117,7 +117,7 @@ static void env_replace(struct env *e, struct tree *t, const struct str *text)
                 t->kind = TREE_NULL;
 }
 
-/* $${NAME} stands for ${NAME} itself. */
+/* $${NAME} becomes ${NAME}. */
 static void env_scalar(struct env *e, struct tree *t)
 {
         struct str out CLEANUP(str_wipe_release) = { 0 };

@@ -1,7 +1,7 @@
 /* The table of pod networks: what each is made of, which options it uses and how it is known to
- * work. The other rooms ask it instead of comparing names. Versions are in artifact/catalogue.c;
- * what a reset removes is in agent/reset/traces.c, because the agent includes nothing of this room.
- */
+ * work. The other rooms ask it instead of comparing names. Versions are in
+ * artifact/catalogue.c; what a reset removes is in agent/reset/traces.c, because the agent
+ * includes nothing of this room. */
 #ifndef SLIPWAY_CONFIG_FABRIC_H
 #define SLIPWAY_CONFIG_FABRIC_H
 

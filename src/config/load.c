@@ -37,8 +37,8 @@ static const struct field metadata_fields[] = {
         { "name", T_NAME, F_REQUIRED, offsetof(struct metadata, name), .example = "demo" },
         { "labels", T_LABELS, 0, offsetof(struct metadata, ignored),
                 .later = "leave them out: labels of nodes are set under pools" },
-        IGNORED(metadata,
-                "annotations"), /* of other programs: kubectl keeps what was applied there */
+        /* of other programs: kubectl keeps what was applied there */
+        IGNORED(metadata, "annotations"),
         IGNORED(metadata, "namespace"),
         IGNORED(metadata, "creationTimestamp"),
         IGNORED(metadata, "deletionGracePeriodSeconds"),
@@ -136,8 +136,8 @@ static const char *pem_fault(struct str *s)
 static const char *password_fault(struct str *s)
 {
         uint32_t cp;
-        while (s->len &&
-                strchr("\r\n", s->data[s->len - 1])) /* editors end files with a line break */
+        /* editors end files with a line break */
+        while (s->len && strchr("\r\n", s->data[s->len - 1]))
                 str_truncate(s, s->len - 1);
         return !s->len                        ? "it is empty"
                : control_in(str_text(s), &cp) ? "a password is one line without control characters"

@@ -1,5 +1,5 @@
-/* The Kubernetes minors this slipway knows. The rules refuse others; the catalogue has a row for
- * each. */
+/* The Kubernetes minors this slipway knows. The rules refuse others; the catalogue has a
+ * row for each. */
 #ifndef SLIPWAY_MINORS_H
 #define SLIPWAY_MINORS_H
 
@@ -7,7 +7,7 @@
 #define KUBERNETES_NEWEST_MINOR 36
 #define KUBERNETES_MINORS       "1.34, 1.35, 1.36"
 #define KUBERNETES_NEWEST       "1.36.3"
-#define KUBERNETES_PREVIOUS \
-        "1.35.4" /* a release of the minor before: what the tests upgrade from */
+/* A release of the minor before: what the tests upgrade from. */
+#define KUBERNETES_PREVIOUS "1.35.4"
 
 #endif

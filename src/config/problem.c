@@ -83,8 +83,8 @@ static const char *mask_all(struct problems *p, const char *text)
 static void problem_add_path(struct str *path, const struct tree *at, const char *field)
 {
         tree_path(path, at, NULL);
-        if (!field ||
-                (at && at->kind == TREE_SCALAR)) /* a shorthand: the value stands for the field */
+        /* a shorthand: the value stands for the field */
+        if (!field || (at && at->kind == TREE_SCALAR))
                 return;
         if (path->len && !streq(str_text(path), "spec"))
                 str_addc(path, '.');

@@ -25,8 +25,8 @@ struct problems {
         struct problem *first, *last; /* as they were found; the writers sort */
         size_t errors, warnings;
         struct problem_mask *masks;
-        const struct tree *
-                root; /* the place of problems with parts that are not written (at NULL), or NULL */
+        /* the place of problems with parts that are not written (at NULL), or NULL */
+        const struct tree *root;
 };
 
 /* `at` is the value itself (field NULL), or the map that holds or lacks `field`: the place is the

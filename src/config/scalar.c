@@ -30,8 +30,8 @@ static const struct unit size_units[] = {
         { "k", 1000 },
 };
 
-/* A number and its unit, searched from `first` on; `*unit` is its index. Returns what follows, or
- * NULL. */
+/* A number and its unit, searched from `first` on; `*unit` is its index. Returns what
+ * follows, or NULL. */
 static const char *parse_part(
         const char *s, const struct unit *units, size_t n, size_t first, size_t *unit, int64_t *out)
 {
@@ -147,9 +147,8 @@ const char *host_fault(const char *s)
         if (ip_parse(s, &ip))
                 return NULL;
         const char *dot = strrchr(s, '.'), *last = dot ? dot + 1 : s;
-        if (*last &&
-                strspn(last, "0123456789") ==
-                        strlen(last)) /* no top-level domain is a number: an address was meant */
+        /* no top-level domain is a number: an address was meant */
+        if (*last && strspn(last, "0123456789") == strlen(last))
                 return "it is not an IP address, and a DNS name does not end in a number";
         if (*s == '[')
                 return "an IPv6 address is written without brackets here";

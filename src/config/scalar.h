@@ -21,8 +21,8 @@ const char *label_key_fault(const char *s);
 const char *label_value_fault(const char *s);
 
 #define HOST_MAX 254
-/* Splits host, host:port, v6 and [v6]:port; port 0 when there is none. False when it is none of
- * them. */
+/* Splits host, host:port, v6 and [v6]:port; port 0 when there is none. False when it is
+ * none of them. */
 bool hostport_split(const char *s, char host[HOST_MAX], long *port);
 /* The place of the first control character, or NULL. */
 const char *control_in(const char *s, uint32_t *cp);

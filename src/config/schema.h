@@ -24,16 +24,17 @@ enum field_type {
         T_CIDRS,    /* struct cidrs: one, a list, or "a,b" */
         T_IPS,      /* struct ips: one or a list */
         T_URL,      /* const char *: http or https */
-        T_PATH, /* const char *: a path on this computer; ~ and relative to the file are resolved at
-                   use */
+        /* const char *: a path on this computer; ~ and relative to the file are resolved at use */
+        T_PATH,
         T_ABSPATH, /* const char *: an absolute path on the node */
         T_TEXT,    /* const char *: may have several lines */
-        T_PAIRS,   /* struct pairs: string values (plain numbers and booleans are refused unless
-                      F_LOOSE) */
-        T_LABELS,  /* struct pairs: Kubernetes label rules */
-        T_GATES,   /* struct pairs: boolean values */
-        T_STRINGS, /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items
-                      are an enum; a scalar is a list of one */
+        /* struct pairs: string values (plain numbers and booleans are refused unless F_LOOSE) */
+        T_PAIRS,
+        T_LABELS, /* struct pairs: Kubernetes label rules */
+        T_GATES,  /* struct pairs: boolean values */
+        /* struct strings; `item` is the type of each (T_STRING if 0), `names` if items are an enum;
+         * a scalar is a list of one */
+        T_STRINGS,
         T_NUMBERS, /* struct numbers: each min..max; a number is a list of one */
         T_ROLES,   /* unsigned: bits by index into names */
         T_TAINTS,  /* struct taints: "key=value:Effect" or {key, value, effect} */
@@ -61,13 +62,15 @@ struct field {
         const struct schema *sub;
         const char *const *names; /* enum values, NULL-terminated */
         enum field_type item;
-        const char *def;  /* default as it would be written, not range-checked; NULL: none. A YAML
-                             flow value for lists */
-        int64_t min, max; /* both 0: no range */
-        const char *help; /* a sentence for docs and schema */
+        /* default as it would be written, not range-checked; NULL: none. A YAML flow
+         * value for lists */
+        const char *def;
+        int64_t min, max;    /* both 0: no range */
+        const char *help;    /* a sentence for docs and schema */
         const char *example; /* as it would be written, or NULL */
-        const char *later;   /* nothing acts on it yet: it is refused, with this hint of what works
-                                now, and not decoded. NULL: it acts */
+        /* nothing acts on it yet: it is refused, with this hint of what works now, and not decoded.
+         * NULL: it acts */
+        const char *later;
 };
 
 struct schema {
@@ -81,8 +84,8 @@ struct schema {
 
 extern const struct schema cluster_schema; /* of spec */
 
-/* What is gone, and what to use instead: a field or enum value that is refused with more than
- * "unknown". */
+/* What is gone, and what to use instead: a field or enum value that is refused with
+ * more than "unknown". */
 struct gone {
         const char *where; /* schema name */
         const char *word;  /* field name, or "field=value" */

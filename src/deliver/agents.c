@@ -1,5 +1,5 @@
-/* The agent for each architecture: that of the program is embedded, the other is a file beside it.
- */
+/* The agent for each architecture: that of the program is embedded, the other is a
+ * file beside it. */
 #include <elf.h>
 
 #include "base/file.h"

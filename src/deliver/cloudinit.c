@@ -4,7 +4,8 @@
 #include "deliver/encode.h"
 #include "deliver/userdata.h"
 
-/* [a, "b c"]: a command as words, which cloud-init quotes for the shell. Ends with NULL. */
+/* [a, "b c"]: a command as a list of words, which cloud-init quotes for the shell.
+ * Ends with NULL. */
 static void cloudinit_command(struct str *out, const char *const *words)
 {
         str_add(out, "  - [");
@@ -186,7 +187,7 @@ static void cloudinit_write_part(struct str *out, const char *boundary, const ch
                 boundary, type, plain ? "7bit" : "base64", name);
         if (plain)
                 str_addn(out, body->data, body->len);
-        for (size_t i = 0; !plain && i < body->len; i += 57) { /* MIME: 76 characters a line */
+        for (size_t i = 0; !plain && i < body->len; i += 57) { /* MIME: 76 characters per line */
                 str_add_base64(out, body->data + i, body->len - i < 57 ? body->len - i : 57);
                 str_addc(out, '\n');
         }

@@ -89,7 +89,7 @@ int outdir_begin(const struct outroot *root, const char *name, mode_t mode,
                 .hidden = xasprintf(".%s.slipway-new", name),
                 .fd = -1,
                 .mode = mode };
-        if (mkdirat(root->fd, d.hidden, 0700) < 0) { /* maybe of a killed run */
+        if (mkdirat(root->fd, d.hidden, 0700) < 0) { /* possibly of a killed run */
                 r = errno == EEXIST ? outroot_remove(root, d.hidden, err)
                                     : outdir_fail(&d, NULL, err);
                 if (r == 0 && mkdirat(root->fd, d.hidden, 0700) < 0)

@@ -1,6 +1,6 @@
-/* User-data: the immutable entries of a NodeSpec as cloud-init or Ignition, with the node's name
- * and the operators' ssh keys. It is readable in the cloud's API, so an entry of another class
- * aborts. */
+/* User-data: the immutable entries of a NodeSpec as cloud-init or Ignition, with the node's
+ * name and the operators' ssh keys. It is readable in the cloud's API, so an entry of
+ * another class aborts. */
 #ifndef SLIPWAY_USERDATA_H
 #define SLIPWAY_USERDATA_H
 

@@ -49,7 +49,7 @@ void wire_number(struct str *s, enum wire_tag tag, uint64_t n)
 void wire_end(struct str *s, size_t begin)
 {
         size_t len = s->len - begin - HEAD;
-        if (len > WIRE_MAX) /* what is longer travels as a blob: a mistake of ours */
+        if (len > WIRE_MAX) /* longer contents are blobs: otherwise a bug in slipway */
                 abort();
         put32((uint8_t *)s->data + begin, len);
 }
@@ -59,8 +59,8 @@ static bool known_type(unsigned t)
         return (t >= WIRE_HELLO && t <= WIRE_ERROR) || (t >= WIRE_SPEC && t <= WIRE_RUN);
 }
 
-/* The fields are looked at here, once, so that those who only ask for a tag cannot mistake a broken
- * frame for one without it. */
+/* Checks all fields once, so that readers of a single tag cannot take a broken frame for one
+ * without that tag. */
 int wire_frame(const void *data, size_t n, struct wire_frame *out)
 {
         const uint8_t *p = data;

@@ -24,8 +24,8 @@ enum wire_type {
         /* VERSION, FACTS (JSON), DIGEST (of the spec applied last, absent if none), DRIFT (paths
          * and units, one field each) */
         WIRE_HELLO = 1,
-        /* DIGEST, OFFSET (bytes that the node has): a frame for each missing blob, after SPEC_END
-         */
+        /* DIGEST, OFFSET (bytes that the node has): a frame for each missing
+         * blob, after SPEC_END */
         WIRE_NEED,
         WIRE_READY, /* all NEEDs are sent: blobs may follow, then APPLY */
         /* INDEX (of the entry; one that is no longer in the spec has KIND and NAME instead), STATE
@@ -54,10 +54,10 @@ enum apply_mode {
         APPLY_ALL = 0,
         APPLY_PLACE = 1,   /* all but starting units */
         APPLY_COMPARE = 2, /* only report what would change */
-        /* Remove everything from the host. The spec has only the directories (DIR) of programs;
-         * NAME is the program (etcd, runtime, audit with the log as TARGET), which decides what is
-         * removed in them (with SPEC_ONCE: only in a directory that did not exist before slipway).
-         */
+        /* Remove everything from the host. The spec has only the directories (DIR) of
+         * programs; NAME is the program (etcd, runtime, audit with the log as TARGET), which
+         * decides what is removed in them (with SPEC_ONCE: only in a directory that did not
+         * exist before slipway). */
         APPLY_RESET = 3,
         APPLY_STAGE = 4, /* only store the blobs for later */
         APPLY_MODES

@@ -32,8 +32,8 @@ struct apply {
         void *arg;
 };
 
-/* One attempt: finds its path, maybe by discovery, and applies it. Ends in one of the three below.
- */
+/* One attempt: finds its path, maybe by discovery, and applies it. Ends in one of
+ * the three below. */
 void document_go(struct document *d);
 void document_done(struct document *d);
 void document_failed(struct document *d, const char *why);

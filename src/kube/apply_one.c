@@ -1,17 +1,17 @@
 #include "kube/apply.h"
 
-#define PATIENCE \
-        30000 /* for temporary errors: an API server that restarts, a webhook that starts */
-#define UNKNOWN_PATIENCE \
-        10000 /* for an unknown kind: its definition may have been applied a moment ago */
-#define SHORT_SECRET 4
+/* For temporary errors: an API server that restarts, a webhook that starts. */
+#define PATIENCE 30000
+/* For an unknown kind: its definition may have been applied a moment ago. */
+#define UNKNOWN_PATIENCE 10000
+#define SHORT_SECRET     4
 
 static bool document_patient(const struct document *d, int64_t patience)
 {
         return clock_ms() - d->since < patience;
 }
 
-/* Status 500 may also mean that the object is wrong; these messages are temporary errors. */
+/* Status 500 may also mean an invalid object; these messages are temporary errors. */
 static bool passing_words(const char *message)
 {
         static const char *const words[] = { "etcdserver", "failed calling webhook", "timeout",
@@ -29,7 +29,7 @@ static bool waits_for_account(const char *message)
         return strstr(message, "error looking up service account") != NULL;
 }
 
-/* 404, where not the object but the resource is unknown. */
+/* 404 because the resource, not the object, is unknown. */
 static bool no_resource(const struct kube_reply *reply)
 {
         return reply->status == 404 &&
@@ -66,8 +66,8 @@ static void document_unknown_kind(struct document *d)
         document_failed(d, why);
 }
 
-/* What does not exist yet cannot be judged, and need not be deleted. A name twice in a list is only
- * an error for a server-side apply: other clients may send it. */
+/* What does not exist yet cannot be checked and need not be deleted. A duplicate name in a list is
+ * an error only for server-side apply; other clients may send it. */
 static bool document_excused(const struct document *d, const struct kube_reply *reply)
 {
         if (d->apply->verb == KUBE_CHECK && strstr(reply->error, "duplicate entries for key"))
@@ -184,8 +184,8 @@ static void secret_hide(struct str *s, const char *secret)
         *s = out;
 }
 
-/* The API repeats values that it does not understand, also those of a Secret. Numbers and lists are
- * printed in a form that cannot be searched for, so the message is cut after the field. */
+/* The API's errors quote values that it cannot parse, also those of a Secret. Numbers and lists are
+ * quoted in a form that cannot be searched for, so the message is cut after the field. */
 char *document_without_secrets(const struct document *d, const char *why)
 {
         static const char *const fields[] = { "data", "stringData" };

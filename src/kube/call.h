@@ -59,9 +59,9 @@ int engine_init(struct engine *e, struct kube *k, long at_once);
 /* What internal callbacks know beyond the reply, which is the first member. */
 struct answer {
         struct kube_reply reply;
-        bool again;   /* no answer, for a reason that may be temporary: not an untrusted certificate
-                       */
-        bool refused; /* nothing listens there */
+        /* no answer, for a reason that may be temporary: not an untrusted certificate */
+        bool again;
+        bool refused;         /* nothing listens there */
         unsigned retry_after; /* milliseconds, from the API's Retry-After */
 };
 

@@ -11,7 +11,7 @@ struct reader {
         struct error *err;
 };
 
-/* In YAML, n and 1.0 are not text: a name may look like text and be none. */
+/* In YAML, n and 1.0 are not strings, although they look like names. */
 static int need_text(struct reader *r, const json_t *in, const char *field, const char *called)
 {
         const json_t *v = json_object_get(in, field);

@@ -6,9 +6,9 @@
 #include "kube/wait.h"
 
 #define LOOK_MS 200 /* between two lists of the pods */
-#define RETRY_MS \
-        400 /* between two attempts of an eviction that a budget forbids, for each ten such pods: \
-               limits the load on the API */
+/* Between two attempts of an eviction that a budget forbids, for each ten such pods: limits the
+ * load on the API. */
+#define RETRY_MS 400
 
 struct victim {
         struct drain *drain;

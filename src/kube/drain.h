@@ -4,9 +4,8 @@
 
 #include "kube/kube.h"
 
-#define CORDON_ANNOTATION \
-        "slipway.dev/cordoned" /* set by slipway, which uncordons only such nodes; other cordons \
-                                  stay */
+/* Set by slipway, which uncordons only such nodes; other cordons stay. */
+#define CORDON_ANNOTATION "slipway.dev/cordoned"
 
 /* Whether a node is cordoned; *ours: by slipway. */
 bool node_cordoned(const json_t *node, bool *ours);
@@ -18,18 +17,18 @@ bool pod_stays(const json_t *pod);
 
 struct drain;
 struct drain_events {
-        /* How many pods are left, and why the first that cannot be evicted is held ("": none is).
-         */
+        /* How many pods are left, and why the first that cannot be evicted is held
+         * ("": none is). */
         void (*on_progress)(size_t left, const char *held, void *arg);
         /* A pod without a controller was evicted: nothing creates it again. */
         void (*on_orphan)(const char *pod, void *arg);
-        /* error NULL: all pods are gone. Else the time is over, and the sentence names the pod and
-         * its budget. */
+        /* error NULL: all pods are evicted. Otherwise the time is over, and the sentence names the
+         * pod and its budget. */
         void (*on_done)(const char *error, void *arg);
         void *arg;
 };
-/* Evicts all pods of the node except those of pod_stays, and waits until they are gone. Ends with
- * on_done, or with drain_free. */
+/* Evicts all pods of the node except those of pod_stays, and waits until they are deleted. Ends
+ * with on_done, or with drain_free. */
 struct drain *drain_start(struct kube *k, struct event_base *base, const char *node,
         unsigned seconds, const struct drain_events *events);
 void drain_free(struct drain *d); /* NULL is fine */

@@ -13,15 +13,16 @@ struct kube;
 struct kube_call;
 
 struct kube_target {
-        const char *const *servers; /* https://host:port, NULL-terminated: the first that answers is
-                                       used, and the next when that one stops answering */
+        /* https://host:port, NULL-terminated: the first that answers is used, and the next when
+         * that one stops answering */
+        const char *const *servers;
         const char *ca, *cert, *key; /* PEM texts */
         /* For servers behind a tunnel: the unix socket of each, in the order of servers, whose
          * addresses then only say which certificate is expected. A request waits for a missing
          * socket until its timeout. NULL: no tunnels. */
         const char *const *sockets;
-        const char *(*why)(
-                size_t server, void *arg); /* why the server's tunnel is not open, or NULL */
+        /* why the server's tunnel is not open, or NULL */
+        const char *(*why)(size_t server, void *arg);
         void *arg;
 };
 
@@ -31,16 +32,17 @@ bool kube_direct(const struct kube_target *target, unsigned ms);
 int kube_open(struct event_base *base, const struct kube_target *target, struct kube **out,
         struct error *err);
 void kube_free(struct kube *k); /* cancels its calls without callbacks; may be called inside one */
-/* The last error as a sentence, or NULL when the last answer was good: for "not ready after 5 min:
- * ...". */
+/* The last error as a sentence, or NULL when the last answer was good: for "not ready after
+ * 5 min: ...". */
 const char *kube_trouble(const struct kube *k);
 
 struct kube_reply {
-        int status;        /* HTTP status, 0 without an answer */
-        json_t *body;      /* borrowed; NULL when it is not JSON */
-        const char *text;  /* the body as it came */
-        const char *error; /* a sentence when status is 0 or >= 400: the API's own message, or the
-                              transport error; else NULL */
+        int status;       /* HTTP status, 0 without an answer */
+        json_t *body;     /* borrowed; NULL when it is not JSON */
+        const char *text; /* the body as it came */
+        /* a sentence when status is 0 or >= 400: the API's own message, or the transport
+         * error; else NULL */
+        const char *error;
 };
 typedef void (*kube_fn)(const struct kube_reply *reply, void *arg);
 
@@ -86,8 +88,8 @@ void kube_list(struct kube *k, const char *path, const char *query, bool metadat
 /* Only metadata, by a label selector. */
 void kube_list_metadata(struct kube *k, const char *path, const char *selector, size_t max,
         void (*fn)(json_t *items, const char *error, void *arg), void *arg);
-/* The index of the server that is used now, and its address: for programs that are to use the
- * same. */
+/* The index of the server that is used now, and its address: for programs that are to
+ * use the same. */
 size_t kube_current(const struct kube *k, const char **server, const char **socket);
 
 /* Watches a collection ("/api/v1/nodes"), beginning with its current objects: fn for every ADDED,
@@ -107,8 +109,8 @@ struct kube_call *kube_wait_ready(
 
 /* Synchronous: runs the loop until this call is answered. For verbs that make a single request. */
 int kube_get(struct kube *k, const char *path, json_t **out, struct error *err);
-/* The same with any method and a JSON body (NULL: none); status (0: no answer) and out may be NULL.
- */
+/* The same with any method and a JSON body (NULL: none); status (0: no answer) and out
+ * may be NULL. */
 int kube_do(struct kube *k, const char *method, const char *path, const char *body, int *status,
         json_t **out, struct error *err);
 

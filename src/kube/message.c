@@ -1,4 +1,4 @@
-/* Errors as sentences. They have nothing of what was sent: neither a key nor a Secret. */
+/* Errors as sentences. They contain nothing that was sent: no key and no Secret. */
 #include <ctype.h>
 
 #include "base/utf8.h"

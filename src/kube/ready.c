@@ -1,5 +1,5 @@
-/* Waits for an API server: each is asked separately, and the first that is ready is used from then
- * on. */
+/* Waits for an API server: each is queried separately, and the first that is ready is used
+ * from then on. */
 #include <event2/event.h>
 
 #include "kube/call.h"

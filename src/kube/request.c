@@ -21,8 +21,8 @@ static size_t request_on_data(char *data, size_t size, size_t n, void *arg)
         return r->too_large ? 0 : n;
 }
 
-/* A machine that was switched off does not answer: without this, a connection to it lives for a
- * quarter of an hour. */
+/* A machine that is off does not close its connections: without this limit, one would last
+ * for 15 minutes. */
 static int request_on_socket(void *arg, curl_socket_t s, curlsocktype purpose)
 {
         unsigned silence = SILENCE;
@@ -53,8 +53,8 @@ static void set_connection(const struct request *r, int64_t left)
         curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "https");
         curl_easy_setopt(r->easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
-        curl_easy_setopt(r->easy, CURLOPT_CAINFO,
-                NULL); /* only the cluster's own CA, not those that this computer trusts */
+        /* only the cluster's own CA, not those that this computer trusts */
+        curl_easy_setopt(r->easy, CURLOPT_CAINFO, NULL);
         curl_easy_setopt(r->easy, CURLOPT_CAPATH, NULL);
         set_blob(r->easy, CURLOPT_CAINFO_BLOB, k->ca);
         set_blob(r->easy, CURLOPT_SSLCERT_BLOB, k->cert);
@@ -64,12 +64,11 @@ static void set_connection(const struct request *r, int64_t left)
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPIDLE, 5L);
         curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPINTVL, 2L);
         curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, connect);
-        curl_easy_setopt(r->easy, CURLOPT_MAXAGE_CONN,
-                60L); /* API servers close connections that are idle for 90 seconds */
+        /* API servers close connections that are idle for 90 seconds */
+        curl_easy_setopt(r->easy, CURLOPT_MAXAGE_CONN, 60L);
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)left);
-        curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT,
-                r->tries > k->count ? 1L
-                                    : 0L); /* same server again: not over the broken connection */
+        /* same server again: not over the broken connection */
+        curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, r->tries > k->count ? 1L : 0L);
         if (k->sockets)
                 curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, k->sockets[r->server]);
         if (k->sockets || is_loopback(k->servers[r->server]))

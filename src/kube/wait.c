@@ -64,8 +64,8 @@ bool pod_ready(const json_t *pod)
         return !*object_metadata(pod, "deletionTimestamp") && condition_true(pod, "Ready");
 }
 
-/* A container that ended once or twice is only late (a controller manager ends when it loses its
- * lease). */
+/* A container that ended once or twice is only late (a controller manager ends when it
+ * loses its lease). */
 static bool container_failing(const json_t *container)
 {
         const char *why = json_string_value(json_object_get(

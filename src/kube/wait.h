@@ -25,8 +25,8 @@ const json_t *pod_failing(const json_t *pod);
 bool deployment_available(const json_t *deployment);
 bool daemonset_ready(const json_t *daemonset);
 bool statefulset_ready(const json_t *set);
-/* The image of the container of that name in a Deployment's or DaemonSet's pods, borrowed, or NULL.
- */
+/* The image of the container of that name in a Deployment's or DaemonSet's pods,
+ * borrowed, or NULL. */
 const char *workload_image(const json_t *workload, const char *container);
 bool crd_established(const json_t *crd);
 

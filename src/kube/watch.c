@@ -6,8 +6,8 @@
 #include "kube/call.h"
 
 #define PAGE 500
-#define PAGES_MAX \
-        2000 /* a million objects: stops following a server that always has another page */
+/* A million objects: stops following a server that always has another page. */
+#define PAGES_MAX      2000
 #define STREAM_SECONDS 300 /* the server ends the stream then; the next continues there */
 #define FIRST_DELAY    100
 #define LAST_DELAY     2000
@@ -153,8 +153,8 @@ static void watch_forget_place(struct watch *w)
         json_array_clear(w->listed);
 }
 
-/* Reports the failure and tries again. An expired resourceVersion is no failure: lists from the
- * start. */
+/* Reports the failure and tries again. An expired resourceVersion is no failure: lists
+ * from the start. */
 static void watch_failure(struct watch *w, int code, const char *why)
 {
         w->failures++;
@@ -330,8 +330,8 @@ static void watch_on_end(struct watch *w)
                 watch_failure(w, w->failed_code, why);
                 return;
         }
-        w->failures++; /* until an event arrives: a server that closes at once must not be asked in
-                          a busy loop */
+        /* until an event arrives: a server that closes at once must not be asked in a busy loop */
+        w->failures++;
         watch_again(w);
 }
 

@@ -1,15 +1,15 @@
-/* Access to the API: the balancer on every node's loopback, and the VIP of the control-plane nodes.
- */
+/* Access to the API: the load balancer on every node's loopback address, and the virtual IP of
+ * the control-plane nodes. */
 #include "node/context.h"
 
 #define FIRST_PRIORITY 200
 
-/* Where the balancer tells keepalived in plain text whether the local API server is ready. The port
- * is below 1024: while the balancer is down, only root could answer in its place. */
+/* Where the load balancer tells keepalived in plain text whether the local API server is ready. The
+ * port is below 1024: while the load balancer is down, only root could answer in its place. */
 #define READY_HOST "127.0.0.3"
 #define READY_PORT 343L
 
-/* Whether keepalived asks the local balancer about the API server. */
+/* Whether keepalived asks the local load balancer about the API server. */
 static bool balancer_knows(const struct context *x)
 {
         return needs_met(x, ON_CONTROL_PLANE | WITH_VIP | WITH_BALANCER | WITH_PACKAGES);
@@ -56,9 +56,10 @@ static long router_id(const struct cluster *c, const struct ip *vip)
         return c->api.virtual_router_id ? c->api.virtual_router_id : (long)((sum + 254) % 255 + 1);
 }
 
-/* The balancer checks the API server anyway, and asking it each second takes a tenth of a check
- * over TLS. Without it the API server itself is asked and its certificate verified, so that another
- * program on its port does not get the VIP. Images of keepalived have curl or openssl. */
+/* The load balancer checks the API server anyway, and querying it each second costs a tenth of a
+ * check over TLS. Without it, keepalived queries the API server itself and verifies its
+ * certificate, so that another program on its port does not get the virtual IP. Images of
+ * keepalived have curl or openssl. */
 static const char *check_command(const struct context *x, int family)
 {
         const char *ip = family == 6 ? "::1" : "127.0.0.1",
@@ -78,7 +79,7 @@ static const char *check_command(const struct context *x, int family)
                 curl, ip, host, port);
 }
 
-/* The other nodes of the VIP; *place is this node's position among all, from 0. */
+/* The other nodes of the virtual IP; *place is this node's position among all, from 0. */
 static json_t *peer_values(const struct context *x, int family, long *place)
 {
         const struct node *n;
@@ -114,7 +115,7 @@ json_t *vip_values(const struct context *x)
         json_put(v, "address", arena_printf(x->arena, "%s/%d", text, vip.family == 4 ? 32 : 128));
         json_put(v, "interface", c->api.vip_interface ? c->api.vip_interface : x->facts->interface);
         json_put(v, "check", check_command(x, vip.family));
-        /* the balancer has its own `fall` */
+        /* the load balancer has its own `fall` */
         json_object_set_new(v, "fall", json_integer(balancer_knows(x) ? 2 : 3));
         json_put(v, "source", ip_format(node_ip(x->node, vip.family), text));
         /* VRRP 3, which IPv6 needs, has no password */

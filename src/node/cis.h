@@ -24,16 +24,16 @@ struct cis_files cis_from_spec(struct arena *a, const struct nodespec *s);
 const char *cis_script(struct arena *a, const struct cluster *c);
 struct cis_files cis_from_output(struct arena *a, const char *out);
 
-/* {"benchmark", "hardening", "pass", "fail", "manual", "controls": [{"id", "title", "result",
- * "why", "nodes": [..]}]}: cis_begin, then cis_node for each node. `nodes` are those where it
- * fails. */
+/* {"benchmark", "hardening", "pass", "fail", "manual", "controls": [{"id", "title",
+ * "result", "why", "nodes": [..]}]}: cis_begin, then cis_node for each node. `nodes` are
+ * those where it fails. */
 json_t *cis_begin(const struct cluster *c);
 void cis_node(json_t *report, const struct cluster *c, const struct node *n,
         const struct cis_files *files);
 /* Counts the results, and removes controls whose file no node has: they do not apply. */
 void cis_end(json_t *report);
-/* All of it from what the file comes to: one node of each pool. Nodes without an address get one.
- * The report is set in any case but that of no temporary directory. */
+/* Evaluates all controls from rendered files, for one node of each pool. Nodes without an address
+ * get one. The report is always set, unless there is no temporary directory. */
 int cis_check(struct cluster *c, json_t **report, struct error *err);
 
 #endif

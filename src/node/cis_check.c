@@ -1,11 +1,11 @@
-/* The controls judged from the rendering: nothing is contacted, and nothing stays on disk. */
+/* Evaluates the controls from rendered files: connects to nothing and leaves nothing on disk. */
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/file.h"
 #include "node/cis.h"
 
-/* Addresses are not what is judged: who has none yet gets one that nobody has. */
+/* Addresses are not evaluated: nodes without one get an unused one. */
 static void cis_fill_addresses(struct cluster *c)
 {
         for (size_t i = 0; i < c->node_count; i++)
@@ -34,8 +34,7 @@ static int cis_judge(const struct cluster *c, struct identity *id, const struct 
         return 0;
 }
 
-/* One node of each pool: the others are like it. The keys are thrown away: a check leaves nothing
- * behind. */
+/* One node of each pool, since the others are equal. The keys are deleted afterwards. */
 static int cis_judge_all(struct cluster *c, const char *state, json_t *report, struct error *err)
 {
         struct identity id = { .lock = -1 };

@@ -9,8 +9,8 @@
 #include "node/nodespec.h"
 #include "node/os.h"
 
-/* What a node has or is, as a set: the tables say which of these a row needs. 64 fit; they are no
- * enum so that the set can become an unsigned __int128 in this one place when they do not. */
+/* What a node has or is, as a set of bits: the rows of tables name those that they need. 64 fit;
+ * this is not an enum, so that only the type must change to unsigned __int128 if there are more. */
 typedef uint64_t with_set;
 #define WITH(n)               ((with_set)1 << (n))
 #define ON_CONTROL_PLANE      WITH(0)
@@ -29,21 +29,21 @@ typedef uint64_t with_set;
 #define WITH_OIDC_CA          WITH(13)
 #define WITH_HTTP_PROXY       WITH(14)
 #define WITH_SECRET_PROXY     WITH(15) /* the proxy's URL has a password in it */
-#define WITH_PACKAGES         WITH(16) /* the OS has a package manager, so balancers are units */
+#define WITH_PACKAGES         WITH(16) /* the OS has packages, so load balancers are units */
 #define WITH_STATIC_BALANCERS WITH(17) /* it has none, so they are static pods */
 #define WITH_NTP              WITH(18)
 #define WITH_FLATCAR          WITH(19)
 #define WITH_DISKS            WITH(20)
 #define WITH_REGISTRY_CA      WITH(21)
 #define WITH_REGISTRY_AUTH    WITH(22)
-#define WITH_CA_CHAIN         WITH(23) /* the authority is an intermediate */
-#define WITH_ETCD_BESIDE      WITH(24) /* etcd on the control plane's own hosts */
+#define WITH_CA_CHAIN         WITH(23) /* the CA is an intermediate */
+#define WITH_ETCD_BESIDE      WITH(24) /* etcd on the control-plane hosts */
 #define WITH_SYSCTLS          WITH(25)
 #define WITH_MODULES          WITH(26)
 #define WITH_SNAPSHOTS        WITH(27)
 #define WITH_ETCD_SERVICE     WITH(28)
 #define WITH_ETCD_POD         WITH(29)
-#define WITH_HOST_RUNTIME     WITH(30) /* the host's own, left alone */
+#define WITH_HOST_RUNTIME     WITH(30) /* the host's own, not changed */
 #define WITH_BALANCER         WITH(31) /* on every node's loopback */
 #define WITH_BRIDGE           WITH(32) /* pods on flannel's bridge */
 
@@ -64,8 +64,8 @@ int context_init(struct context *x, const struct spec_input *in, struct arena *a
         struct error *err);
 void context_release(struct context *x); /* wipes the secrets in it */
 
-/* The CA that the balancer and keepalived verify API servers with: a separate file, so that their
- * pods need no other. */
+/* The CA certificate that the load balancer and keepalived verify API servers with: a separate
+ * file, so that their pods need no other. */
 #define API_CA "/etc/slipway/api-ca.crt"
 
 /* ---- its parts, one file each ---- */
@@ -133,8 +133,8 @@ void packages_add(const struct context *x, struct nodespec *s);
 void artifacts_add(const struct context *x, struct nodespec *s);
 void images_add(const struct context *x, struct nodespec *s);
 
-/* Adds a file with a copy of the text; NULL for a file that is not immutable where only those are
- * wanted. */
+/* Adds a file with a copy of the text; NULL for a file that is not immutable where only
+ * those are wanted. */
 struct spec_entry *file_add(const struct context *x, struct nodespec *s, enum spec_class class,
         const char *path, unsigned mode, const char *text, size_t len);
 /* During a rotation of the cluster CA: both CAs are trusted, one signs. */
@@ -154,8 +154,8 @@ json_t *json_from_yaml(const char *text); /* of a template: aborts if it does no
 json_t *json_from_tree(const struct tree *t);
 void yaml_from_json(const json_t *v, struct str *out);
 
-/* A command-line flag as a field of a configuration file: a program that reads a file ignores such
- * flags. */
+/* A command-line flag as a field of a configuration file: a program that reads a file
+ * ignores such flags. */
 enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_LIST, FIELD_NANOSECONDS };
 struct flag_field {
         const char *flag, *path; /* path: "conntrack.min"; NULL: same as flag */

@@ -309,9 +309,9 @@ json_t *control_apiserver(const struct context *x)
 
 /* ---- kube-controller-manager ---- */
 
-/* Without requestheader-client-ca-file its first request is for that CA, and the balancer delays it
- * until the API is ready. Otherwise the first request is for its lease: that fails after five
- * seconds, and the container restarts up to four and a half seconds later. */
+/* Without requestheader-client-ca-file its first request is for that CA, and the load balancer
+ * delays it until the API is ready. Otherwise the first request is for its lease: that fails after
+ * five seconds, and the container restarts up to four and a half seconds later. */
 static const struct pair controller_manager_flags[] = {
         { "allocate-node-cidrs", "true" },
         { "authentication-kubeconfig", "/etc/kubernetes/controller-manager.conf" },

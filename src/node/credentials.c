@@ -16,11 +16,11 @@ static void pem_add(const struct context *x, struct nodespec *s, bool secret, co
 
 /* ---- CAs ---- */
 
-/* The only CA key on a node is that of the cluster CA: the controller manager signs with it. Those
- * of etcd and of the front proxy stay in the Identity. Clients are verified with the signing
- * certificate alone: with the bundle of an intermediate, every other certificate of its root would
- * be accepted too. The bundle is for verifying servers: kubeconfigs, and the service accounts of
- * pods. */
+/* The only CA key on a node is that of the cluster CA: the controller manager signs with it.
+ * Those of etcd and of the front proxy stay in the Identity. Clients are verified with the
+ * signing certificate alone: with the bundle of an intermediate, every other certificate of its
+ * root would be accepted too. The bundle is for verifying servers: kubeconfigs, and the service
+ * accounts of pods. */
 static void authorities_add(const struct context *x, struct nodespec *s)
 {
         const struct identity *id = x->in->identity;
@@ -123,7 +123,8 @@ static const struct {
                 "flanneld.service" },
 };
 
-/* The node's own API server, through the balancer, which delays connections until it is ready. */
+/* The node's own API server, through the load balancer, which delays connections until
+ * it is ready. */
 static bool by_own_balancer(const struct context *x, enum server which)
 {
         return which == SERVER_OWN &&

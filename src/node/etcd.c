@@ -85,8 +85,8 @@ json_t *etcd_values(const struct context *x)
         json_put(v, "copy_to", snap->copy_to);
         json_object_set_new(v, "keep", json_integer(snap->keep));
         json_object_set_new(v, "every", json_integer(snap->every));
-        json_object_set_new(v, "first",
-                json_integer(snap->every < 600 ? snap->every : 600)); /* soon in a new cluster */
+        /* soon in a new cluster */
+        json_object_set_new(v, "first", json_integer(snap->every < 600 ? snap->every : 600));
         json_object_set_new(
                 v, "spread", json_integer(snap->every / 20 < 300 ? snap->every / 20 : 300));
         json_object_set_new(v, "quota", json_integer(c->etcd.quota));

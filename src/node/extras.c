@@ -1,5 +1,5 @@
 /* What the user adds to a node: files, lines of /etc/hosts, commands. None of it is immutable, so
- * user-data has none: a changed line would make another machine. */
+ * user-data has none of it: a changed line would require a new machine. */
 #include "base/quote.h"
 #include "base/sha256.h"
 #include "node/context.h"
@@ -48,8 +48,8 @@ static void extra_hosts_add(const struct context *x, struct nodespec *s)
         e->len = text.len;
 }
 
-/* Plans and logs show the program, and no argument: "update-ca-certificates-1f0c9a2b". The digest
- * makes it another command when its text changes. */
+/* Plans and logs show only the program, without arguments: "update-ca-certificates-1f0c9a2b". The
+ * digest makes it another command when its text changes. */
 static const char *command_name(struct nodespec *s, const char *program, const struct str *words)
 {
         char digest[SHA256_HEX];
@@ -61,7 +61,7 @@ static const char *command_name(struct nodespec *s, const char *program, const s
                 if (strchr("_-.", *c) || (*c >= '0' && *c <= '9') ||
                         ((*c | 0x20) >= 'a' && (*c | 0x20) <= 'z'))
                         str_addc(&name, *c);
-                else { /* an assignment, or a sign of the shell */
+                else { /* an assignment, or a shell operator */
                         str_truncate(&name, 0);
                         break;
                 }
@@ -102,8 +102,8 @@ void extras_add(const struct context *x, struct nodespec *s)
         extra_commands_add(x, s);
 }
 
-/* The rules of the file know the directories of Kubernetes; here every path of the node is known.
- */
+/* The rules of the file know only the directories of Kubernetes; here all paths of the
+ * node are known. */
 int extras_check(const struct context *x, const struct nodespec *s, struct error *err)
 {
         for (size_t i = 0; !x->immutable && i < x->cluster->os.files.n; i++) {

@@ -23,8 +23,8 @@ struct facts {
         /* etcd's initial-cluster and initial-cluster-state ("new", "existing") that the member was
          * created with; NULL: it is created together with all others */
         const char *etcd_initial, *etcd_state;
-        bool kubelet_again; /* the API no longer accepts the kubelet's certificate: send a new one
-                             */
+        /* the API no longer accepts the kubelet's certificate: send a new one */
+        bool kubelet_again;
 };
 
 /* {"nodes": {"w1": {"address": "192.0.2.21", "ip": [..], "os": {"id": "debian", "version": "12"},

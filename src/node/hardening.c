@@ -1,5 +1,5 @@
-/* What `hardening: cis` sets, as tables. The user's flags and fields override it. Documented in
- * docs/hardening.md. */
+/* What `hardening: cis` sets, as tables. The user's flags and fields override it.
+ * Documented in docs/hardening.md. */
 #include "node/context.h"
 
 /* Only suites with forward secrecy and authenticated encryption; TLS 1.3 has no others. */

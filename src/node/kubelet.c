@@ -117,9 +117,9 @@ static json_t *pairs_section(
         return all.n ? json_pack("{s:o}", "pairs", json_pairs(&all)) : json_false();
 }
 
-/* Machines on this computer share its disk, so the kubelet's default percentages (pods are evicted
- * at 15 % free, images removed at 85 % used) would be of the computer's disk: use amounts instead.
- */
+/* Machines on this computer share its disk, so the kubelet's default percentages (pods
+ * are evicted at 15 % free, images removed at 85 % used) would be of the computer's disk:
+ * use amounts instead. */
 static struct pairs kubelet_eviction(const struct context *x, bool shared)
 {
         static struct pair amounts[] = { { "imagefs.available", "1Gi" },

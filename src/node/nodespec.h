@@ -42,8 +42,8 @@ struct spec_input {
         const struct facts *facts;
 };
 
-/* Fails only on facts of the machine (a kernel without IPVS where ipvs is wanted): EXIT_PREFLIGHT.
- */
+/* Fails only on facts of the machine (a kernel without IPVS where ipvs
+ * is wanted): EXIT_PREFLIGHT. */
 int node_render(const struct spec_input *in, struct nodespec *out, struct error *err);
 /* Only what user-data may contain, without an Identity or an address: in->identity and in->leaves
  * are NULL. */

@@ -293,8 +293,8 @@ struct unit_row {
         const char *after;
 };
 
-/* Services of the packages, which must never run beside slipway's: masked before the package is
- * installed. */
+/* Services of the packages, which must never run beside slipway's: masked before the
+ * package is installed. */
 static const struct unit_row masked_units[] = {
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "haproxy.service", SPEC_DISABLE, NULL },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "keepalived.service", SPEC_DISABLE, NULL },
@@ -337,7 +337,7 @@ static void units_add(
         }
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 
 static void render_all(const struct context *x, struct nodespec *s)
 {

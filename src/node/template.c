@@ -1,6 +1,6 @@
-/* A template is parsed once into a list of parts (text, value, section), which is rendered for
- * every node. An error in a template is a bug that any test of it finds: it aborts with a message.
- */
+/* A template is parsed once into a list of parts (text, value, section), which is rendered
+ * for every node. An error in a template is a bug that any test of it finds: it aborts
+ * with a message. */
 #include "base/print.h"
 #include "node/template.h"
 #include "base/embed.h"
@@ -25,12 +25,21 @@ static const struct {
         const char *ending;
         enum template_format format;
 } endings[] = {
-        { ".yaml", TEMPLATE_YAML }, { ".json", TEMPLATE_JSON }, { ".conflist", TEMPLATE_JSON },
-        { ".toml", TEMPLATE_TOML }, { ".service", TEMPLATE_UNIT }, { ".mount", TEMPLATE_UNIT },
-        { ".timer", TEMPLATE_UNIT }, { ".dropin", TEMPLATE_UNIT }, { ".env", TEMPLATE_ENV },
-        { ".sh", TEMPLATE_SHELL }, { ".lua", TEMPLATE_CONF }, { "haproxy.cfg", TEMPLATE_CONF },
+        { ".yaml", TEMPLATE_YAML },
+        { ".json", TEMPLATE_JSON },
+        { ".conflist", TEMPLATE_JSON },
+        { ".toml", TEMPLATE_TOML },
+        { ".service", TEMPLATE_UNIT },
+        { ".mount", TEMPLATE_UNIT },
+        { ".timer", TEMPLATE_UNIT },
+        { ".dropin", TEMPLATE_UNIT },
+        { ".env", TEMPLATE_ENV },
+        { ".sh", TEMPLATE_SHELL },
+        { ".lua", TEMPLATE_CONF },
+        { "haproxy.cfg", TEMPLATE_CONF },
         { "keepalived.conf", TEMPLATE_CONF },
-        { ".conf", TEMPLATE_LINE }, /* sysctl.d, modules-load.d: a value is the rest of its line */
+        /* sysctl.d, modules-load.d: a value is the rest of its line */
+        { ".conf", TEMPLATE_LINE },
 };
 
 enum template_format template_format_of(const char *name)

@@ -50,8 +50,8 @@ enum leaf_id {
         LEAF_KUBELET_CLIENT, /* control plane and workers: kubelet.conf, system:node:NAME */
         LEAF_KUBELET_SERVER, /* the kubelet's own port */
         LEAF_KUBE_PROXY,     /* system:kube-proxy */
-        LEAF_FLANNEL, /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel
-                       */
+        /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel */
+        LEAF_FLANNEL,
         LEAF_COUNT
 };
 
@@ -158,8 +158,8 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
  * kubelet-client", malloc'd). -ENOENT, with nothing set, when there are none. */
 int identity_soonest(const struct identity *id, const struct cluster *c, time_t *when, char **what,
         struct error *err);
-/* sha256:HEX of the cluster CA's public key, for kubeadm's --discovery-token-ca-cert-hash;
- * malloc'd. */
+/* sha256:HEX of the cluster CA's public key, for kubeadm's
+ * --discovery-token-ca-cert-hash; malloc'd. */
 char *identity_ca_hash(const struct identity *id, struct error *err);
 /* The leaves of one node, from its file, or issued now and written. Free with
  * node_identity_release before the next node: there may be 10,000. node->ip[0] must be set. */
@@ -245,8 +245,8 @@ void node_identity_release(struct node_identity *n);
 void leaf_release(struct leaf *l);
 void identity_release(struct identity *id);
 
-/* A kubeconfig with one leaf embedded, or with the path of a file that has key and certificate
- * (client_pem). */
+/* A kubeconfig with one leaf embedded, or with the path of a file that has key
+ * and certificate (client_pem). */
 struct kubeconfig {
         const char *cluster, *user, *server; /* server: https://host:port */
         const char *ca;                      /* PEM bundle */

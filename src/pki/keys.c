@@ -174,7 +174,8 @@ void random_bytes(void *out, size_t n)
 void random_text(char *out, size_t n, const char *set)
 {
         size_t len = strlen(set),
-               fair = 256 - 256 % len; /* above it some letters would be more frequent */
+               /* above it some letters would be more frequent */
+                fair = 256 - 256 % len;
         for (size_t i = 0; i < n;) {
                 uint8_t b;
                 random_bytes(&b, 1);

@@ -82,8 +82,8 @@ static bool same_certificates(struct span a, struct span b)
         }
 }
 
-/* After the first run the given files may be removed (a key is best stored offline), but must not
- * change. */
+/* After the first run the given files may be removed (a key is best stored offline), but
+ * must not change. */
 int own_ca_same(
         const struct cluster *c, enum ca_id ca, const struct authority *stored, struct error *err)
 {

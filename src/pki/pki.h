@@ -68,8 +68,8 @@ void x509_p(X509 **x);
 int openssl_error(struct error *err, const char *what);
 int key_generate(struct pki *p, enum key_algorithm a, EVP_PKEY **out, struct error *err);
 int key_spki(EVP_PKEY *k, struct str *out, struct error *err); /* SubjectPublicKeyInfo, DER */
-int key_pem(EVP_PKEY *k, enum key_algorithm a, struct str *out,
-        struct error *err);                                       /* as kubeadm writes it */
+/* As kubeadm writes it. */
+int key_pem(EVP_PKEY *k, enum key_algorithm a, struct str *out, struct error *err);
 int key_pem_any(EVP_PKEY *k, struct str *out, struct error *err); /* of any algorithm */
 EVP_PKEY *key_parse(struct span pem); /* NULL: not a key; never asks for a password */
 bool key_encrypted(struct span pem);
@@ -232,8 +232,8 @@ void secrets_text(const struct identity *id, const char *cluster, struct str *ou
 
 /* --- store.c --- */
 
-/* Makes STATE/NAME if it does not exist, and checks it: a directory, owned by this user, closed to
- * others. */
+/* Makes STATE/NAME if it does not exist, and checks it: a directory, owned by this user,
+ * closed to others. */
 int store_open(const char *state, const char *name, char **dir, struct error *err);
 int store_dir(const char *path, struct error *err);
 /* Removes temporary files of a killed run. */

@@ -1,11 +1,11 @@
-/* Rotation of CAs and keys in a running cluster: a new one is made and trusted beside the old one,
- * then it signs, then the old one is no longer trusted. Each phase is rolled out to all nodes
- * before the next begins, so no node uses a CA or key that another does not trust. rotation.json
- * has the phase of each and is written atomically. The new ones are under next/ until the end, when
- * they replace the old ones: meanwhile rotation.json says "finish", which means "use next/", so a
- * run that is killed there loses nothing. This file reads the rotation under way and applies it to
- * the Identity; rotation_run.c begins a rotation and goes to the next phase; cross.c has the
- * cross-certificate. */
+/* Rotation of CAs and keys in a running cluster: a new one is made and trusted beside the old
+ * one, then it signs, then the old one is no longer trusted. Each phase is rolled out to all
+ * nodes before the next begins, so no node uses a CA or key that another does not trust.
+ * rotation.json has the phase of each and is written atomically. The new ones are under next/
+ * until the end, when they replace the old ones: meanwhile rotation.json says "finish", which
+ * means "use next/", so a run that is killed there loses nothing. This file reads the rotation
+ * under way and applies it to the Identity; rotation_run.c begins a rotation and goes to the next
+ * phase; cross.c has the cross-certificate. */
 #include <jansson.h>
 
 #include "pki/pki.h"

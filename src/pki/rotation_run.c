@@ -204,11 +204,9 @@ int identity_rotate_on(
                 bool waits =
                         i == ROTATE_SA && r->phase[i] == ROTATE_ISSUE && tokens_live(id, now_too);
                 if (r->phase[i] != ROTATE_NOT && !waits) {
-                        bool last =
-                                r->phase[i] == ROTATE_FINISH ||
-                                (i == ROTATE_ENCRYPT &&
-                                        r->phase[i] ==
-                                                ROTATE_ISSUE); /* there is no old key to remove */
+                        /* there is no old key to remove */
+                        bool last = r->phase[i] == ROTATE_FINISH ||
+                                    (i == ROTATE_ENCRYPT && r->phase[i] == ROTATE_ISSUE);
                         r->phase[i] = last ? ROTATE_NOT : (enum rotate_phase)(r->phase[i] + 1);
                         more |= r->phase[i] != ROTATE_NOT;
                 }

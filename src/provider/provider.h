@@ -13,16 +13,17 @@ enum machine_state { MACHINE_ABSENT, MACHINE_STOPPED, MACHINE_RUNNING };
 struct machine {
         const struct node *node;
         enum machine_state state;
-        bool booting; /* it runs, but was started a short time ago, perhaps by a killed run: its
-                         sshd may not answer yet */
+        /* it runs, but was started a short time ago, perhaps by a killed run: its sshd may
+         * not answer yet */
+        bool booting;
         struct link_target target; /* how to reach it; strings live in the arena given to list */
 };
 
 struct provider_run {
         struct event_base *base;
         struct cluster *cluster;
-        const char
-                *state; /* STATE/NAME: host keys and slipway's own ssh key pair are stored there */
+        /* STATE/NAME, which has host keys and slipway's own ssh key pair */
+        const char *state;
         struct arena *arena;
 };
 
@@ -42,8 +43,8 @@ struct provider_ops {
         void (*prepare)(struct provider_run *run,
                 void (*say)(const char *what, int permille, void *arg),
                 void (*fn)(struct error *err, void *arg), void *arg);
-        /* Creates or starts one machine, until ssh can be tried. Calls fn once. Several may run at
-         * once. */
+        /* Creates or starts one machine, until ssh can be tried. Calls fn once. Several may
+         * run at once. */
         void (*create)(struct provider_run *run, struct machine *m,
                 void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
         /* Deletes one machine with its data; no error when it does not exist. Calls fn once. */
@@ -51,7 +52,7 @@ struct provider_ops {
                 void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
         /* After the last machine: removes what prepare created for this cluster alone. */
         int (*cleanup)(struct provider_run *run, struct error *err);
-        /* Power of one machine, for tests and people. NULL where the provider has none. */
+        /* Switches one machine off and on, for tests and users. NULL: the provider cannot. */
         int (*stop)(
                 struct provider_run *run, const struct machine *m, bool hard, struct error *err);
         int (*start)(struct provider_run *run, const struct machine *m, struct error *err);

@@ -1,5 +1,5 @@
-/* Existing hosts: nothing to create, only how to reach them. The link finds out whether one
- * answers. */
+/* Existing hosts: nothing to create, only how to reach them. The link finds out
+ * whether one answers. */
 #include <event2/event.h>
 
 #include "provider/ssh.h"
@@ -75,8 +75,8 @@ static void ssh_host_prepare(struct provider_run *run,
         ssh_host_tell_soon(run, (struct told){ .prepared = fn, .arg = arg });
 }
 
-/* Creating and deleting do nothing: the host is not ours. `reset` removes what slipway installed.
- */
+/* Creating and deleting do nothing: the host is the user's. `reset` removes
+ * what slipway installed. */
 static void ssh_host_nothing(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {

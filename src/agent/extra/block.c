@@ -1,10 +1,10 @@
-/* Lines of ours in a file that others write too (/etc/hosts), between two marks. All other lines
- * stay as they are, and only ours are removed. */
+/* slipway's lines between two marks in a file that others write too (/etc/hosts). All other lines
+ * stay unchanged, and only these lines are removed. */
 #include <fcntl.h>
 
 #include "agent/agent.h"
 
-#define BLOCK_MAX  ((size_t)4 << 20) /* of such a file */
+#define BLOCK_MAX  ((size_t)4 << 20) /* maximum size of such a file */
 #define MARK_BEGIN "# slipway: begin\n"
 #define MARK_END   "# slipway: end\n"
 
@@ -12,13 +12,13 @@ struct block_file {
         struct str text;
         struct stat st;
         bool there;
-        size_t start, end;  /* of our block with its marks; equal: there is none */
+        size_t start, end;  /* of the block with its marks; equal: no block */
         size_t inner, last; /* of the lines between the marks */
 };
 
 static void block_release(struct block_file *f) { str_release(&f->text); }
 
-/* Where a line of this text begins, from `at` on; NULL: nowhere. */
+/* The start of a line with this text, from `at` on, or NULL. */
 static const char *block_line(const struct str *s, const char *at, const char *line)
 {
         while ((at = strstr(at, line)) && at != s->data && at[-1] != '\n')
@@ -31,7 +31,8 @@ static void block_find(struct block_file *f)
         const char *begin = f->text.len ? block_line(&f->text, f->text.data, MARK_BEGIN) : NULL,
                    *end = begin ? block_line(&f->text, begin, MARK_END) : NULL;
         f->start = f->end = f->inner = f->last = f->text.len;
-        if (!end) /* without its end nobody knows which lines are ours */
+        /* without the end mark, the block's lines are unknown */
+        if (!end)
                 return;
         f->start = (size_t)(begin - f->text.data);
         f->inner = f->start + strlen(MARK_BEGIN);
@@ -61,7 +62,7 @@ static int block_read(struct agent *a, const char *path, struct block_file *f, s
         if (memchr(str_text(&f->text), 0, f->text.len))
                 return error_set(err, EINVAL, EXIT_STEP, "it is not a text file");
         if (f->text.len && f->text.data[f->text.len - 1] != '\n')
-                str_addc(&f->text, '\n'); /* an editor may have taken it from our last mark */
+                str_addc(&f->text, '\n'); /* an editor may have removed it from the last mark */
         f->there = true;
         block_find(f);
         return 0;
@@ -94,7 +95,7 @@ bool block_drifted(struct agent *a, const struct row *row)
         return !streq(digest, row->digest);
 }
 
-/* The file with these lines as our block; NULL: without one. */
+/* Writes the file with these lines as the block; NULL: without a block. */
 static int block_write(struct agent *a, const char *path, const struct block_file *f, unsigned mode,
         const char *content, size_t len, struct error *err)
 {
@@ -138,7 +139,7 @@ void apply_blocks(struct agent *a, struct entry *e, size_t n)
         }
 }
 
-/* A file of which nothing is left was not there before. */
+/* Removes the file if nothing is left in it: it did not exist before. */
 int block_remove(struct agent *a, const char *path, struct error *err)
 {
         struct block_file f CLEANUP(block_release) = { 0 };

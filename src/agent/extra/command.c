@@ -1,10 +1,10 @@
-/* Commands of the user: each runs once. The record has those that succeeded, by their text's
- * digest; one that failed or was interrupted runs again. */
+/* Commands of the user: each runs once. The record has the digests of those that succeeded; one
+ * that failed or was interrupted runs again. */
 #include <sys/wait.h>
 
 #include "agent/agent.h"
 
-#define COMMAND_SECONDS 300 /* where the spec does not say */
+#define COMMAND_SECONDS 300 /* if the spec has no limit */
 #define LINE_MAX_SHOWN  300
 
 void check_command(struct agent *a, struct entry *e)
@@ -44,7 +44,7 @@ static int command_run(struct agent *a, const struct entry *e, struct error *err
         return r;
 }
 
-/* Later ones may need what an earlier one does. */
+/* In order, because a later command may need an earlier one. */
 void apply_commands(struct agent *a, struct entry *e, size_t n)
 {
         const char *broken = NULL;
@@ -65,7 +65,7 @@ void apply_commands(struct agent *a, struct entry *e, size_t n)
                         continue;
                 }
                 memcpy(row->digest, e[i].digest, SHA256_HEX);
-                record_save(a, &err); /* or a cut would run it again */
+                record_save(a, &err); /* saved now, so that an interrupted run does not repeat it */
                 entry_report(a, &e[i], e[i].state);
         }
 }

@@ -1,6 +1,6 @@
-/* Started as "pause", the agent is the program of the pause image: it holds a pod's namespaces,
- * sleeps, and reaps the pod's orphans. So an offline bundle needs no other program for that image.
- */
+/* Started as "pause", the agent is the program of the pause image: it holds a pod's
+ * namespaces, sleeps, and reaps the pod's orphans. So an offline bundle needs no other program
+ * for that image. */
 #include <signal.h>
 #include <sys/wait.h>
 

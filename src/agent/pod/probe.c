@@ -1,11 +1,11 @@
-/* Called as "probe", the agent is what a cluster is verified with from inside its pods: a server
- * that says who it is, and a client that says whether others answer. Our own because an image with
- * a shell and curl is one more thing to get from somewhere.
+/* Started as "probe", the agent verifies a cluster from inside its pods: a server that answers with
+ * its name, and a client that reports whether others answer. With it no image with a shell and curl
+ * is needed.
  *
- *   probe serve PORT NAME            answers every request with NAME and prints a line for each
- *   probe ask [-t SECONDS] URL...    http://HOST[:PORT]/PATH or tcp://HOST:PORT (connecting is
- * enough); all at once, again until the time is over; prints a line each, in order: "ok URL ANSWER"
- * or "failed URL: WHY"; its status is how many failed */
+ *   probe serve PORT NAME               answers every request with NAME and prints a line for each
+ *   probe ask [-t SECONDS] URL...       http://HOST[:PORT]/PATH or tcp://HOST:PORT (connecting is
+ *     enough); all at once, repeated until the time is over; prints a line each, in order:
+ *     "ok URL ANSWER" or "failed URL: WHY"; its status is the number of failures */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -20,11 +20,11 @@
 
 #define URLS_MAX    256
 #define REQUEST_MAX 2048
-#define TRY_MS      2000 /* one connection, one answer */
+#define TRY_MS      2000 /* for one connection and one answer */
 #define PAUSE_MS    100
 #define WAIT_SECS   5
 
-/* What came from elsewhere must not break a line of a log. */
+/* Untrusted text must not break a line of a log. */
 static void one_line(char *text)
 {
         text[strcspn(text, "\r\n")] = 0;
@@ -40,7 +40,7 @@ static bool wait_for(int fd, short what, int64_t until)
         return left > 0 && poll(&p, 1, (int)left) > 0;
 }
 
-/* Reads until `end` is in it, the other side is done, the buffer is full or time is over. */
+/* Reads until `end` was read, the other side closed, the buffer is full or the time is over. */
 static size_t probe_read_text(int fd, char *text, size_t size, const char *end, int64_t until)
 {
         size_t n = 0;
@@ -65,8 +65,9 @@ static void on_term(int sig)
 static void answer(int fd, const struct sockaddr_in6 *from, const char *name)
 {
         char text[REQUEST_MAX], peer[INET6_ADDRSTRLEN] = "";
+        /* the client only connected */
         if (!probe_read_text(fd, text, sizeof(text), "\r\n\r\n", clock_ms() + TRY_MS))
-                return; /* somebody who only knocks */
+                return;
         one_line(text);
         inet_ntop(AF_INET6, &from->sin6_addr, peer, sizeof(peer));
         printf("%.200s from %s\n", text, has_prefix(peer, "::ffff:") ? peer + 7 : peer);
@@ -78,7 +79,7 @@ static void answer(int fd, const struct sockaddr_in6 *from, const char *name)
                 shutdown(fd, SHUT_WR);
 }
 
-/* One socket for both families; where the kernel has no IPv6, one of IPv4. */
+/* One socket for both address families, or only IPv4 if the kernel has no IPv6. */
 static int listen_on(uint16_t port)
 {
         struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -108,7 +109,7 @@ static int serve(const char *port, const char *name)
                 fprintf(stderr, "probe: %s is not a port\n", port);
                 return EXIT_USAGE;
         }
-        signal(SIGTERM, on_term); /* the first process of a container has no default */
+        signal(SIGTERM, on_term); /* process 1 of a container has no default action */
         signal(SIGINT, on_term);
         int fd CLEANUP(close_p) = listen_on((uint16_t)n);
         if (fd < 0) {
@@ -234,7 +235,7 @@ static bool try_once(const struct url *u, struct result *r)
         return good;
 }
 
-/* A child: the resolver blocks, and none may wait for another's. */
+/* Runs in a child process: the resolver blocks, and queries must not wait for each other. */
 static void ask_one(const char *text, struct result *r, int64_t until)
 {
         struct url u;
@@ -242,8 +243,8 @@ static void ask_one(const char *text, struct result *r, int64_t until)
                 probe_why(r, "this is not http://HOST[:PORT]/PATH or tcp://HOST:PORT", "");
                 return;
         }
-        probe_why(
-                r, "the name server does not answer", ""); /* what is so when the parent ends us */
+        /* the result if the parent kills this child */
+        probe_why(r, "the name server does not answer", "");
         while (!(r->good = try_once(&u, r)) && clock_ms() < until)
                 poll(NULL, 0, PAUSE_MS);
 }
@@ -297,7 +298,7 @@ static int probe_ask(int argc, char **argv)
                         (int)sizeof(r->text), r->text);
         }
         munmap(results, size);
-        return failed < 100 ? failed : 100; /* a status is one byte */
+        return failed < 100 ? failed : 100; /* an exit status has one byte */
 }
 
 int probe_main(int argc, char **argv)

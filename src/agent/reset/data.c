@@ -140,8 +140,8 @@ void place_keep(struct agent *a, const char *path)
 
 void places_restore(struct agent *a)
 {
-        for (size_t i = ARRAY_SIZE(places);
-                i-- > 0;) { /* restores modes; removes those that the agent created, now empty */
+        /* restores modes; removes those that the agent created, now empty */
+        for (size_t i = ARRAY_SIZE(places); i-- > 0;) {
                 struct error ignored CLEANUP(error_release) = { 0 };
                 if (before_is(a, "dir", places[i].path) || before_is(a, "absent", places[i].path))
                         before_restore(a, places[i].path, &ignored);
@@ -153,7 +153,7 @@ static bool was_absent(struct agent *a, const char *path)
         return before_is(a, "absent", path) || before_is(a, "made", path);
 }
 
-/* In a cluster that was taken over, what existed before belongs to that cluster too. */
+/* In an adopted cluster, what existed before belongs to that cluster too. */
 static bool lay_before(struct agent *a, const char *path, const char *name)
 {
         char *one CLEANUP(free_p) = path_join(path, name),
@@ -192,9 +192,8 @@ void reset_data(struct agent *a)
                 if (places[i].of ? !reset_foreign(a, places[i].path)
                                  : was_absent(a, places[i].path))
                         data_empty(a, places[i].path, places[i].of ? places[i].of : "*", NULL);
-        for (size_t i = 0; i < a->count && session_alive(&a->session);
-                i++) { /* directories that cluster.yaml names; ONCE: only if the agent created them
-                        */
+        /* directories that cluster.yaml names; ONCE: only if the agent created them */
+        for (size_t i = 0; i < a->count && session_alive(&a->session); i++) {
                 const struct entry *e = &a->entries[i];
                 if (e->kind == SPEC_DIR && made_find(e->name) &&
                         (!(e->flags & SPEC_ONCE) || was_absent(a, e->path)))
@@ -227,8 +226,8 @@ bool reset_foreign(struct agent *a, const char *path)
         return false;
 }
 
-/* The operator has checked cluster.yaml; the agent checks the same rule again before it removes
- * anything. */
+/* The operator has checked cluster.yaml; the agent checks the same rule again before
+ * it removes anything. */
 int reset_allowed(struct agent *a, struct error *err)
 {
         for (size_t i = 0; i < a->count; i++) {

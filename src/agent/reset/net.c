@@ -32,8 +32,8 @@ static void rtnl_put(struct request *q, const void *data, size_t n)
         q->len += (uint32_t)n;
 }
 
-static void rtnl_attribute(
-        struct request *q, uint16_t type, const void *data, size_t n) /* n: a multiple of four */
+/* N: a multiple of four. */
+static void rtnl_attribute(struct request *q, uint16_t type, const void *data, size_t n)
 {
         uint16_t head[2] = { (uint16_t)(n + 4), type };
         rtnl_put(q, head, sizeof(head));
@@ -98,8 +98,8 @@ static bool is_fabric(const char *name)
 static void delete_links(struct agent *a)
 {
         struct if_nameindex *all = if_nameindex();
-        for (int bridges = 0; all && bridges < 2;
-                bridges++) /* ports of a bridge before the bridge */
+        /* ports of a bridge before the bridge */
+        for (int bridges = 0; all && bridges < 2; bridges++)
                 for (struct if_nameindex *i = all; i->if_index; i++) {
                         if (bridges ? !is_fabric(i->if_name) : !on_bridge(i->if_name))
                                 continue;
@@ -127,7 +127,7 @@ static int cidr_split(const char *text, uint8_t addr[16], int *family, unsigned 
         return inet_pton(*family, copy, addr) == 1 ? 0 : -EINVAL;
 }
 
-/* keepalived removes it when it ends in order; a killed one does not. */
+/* keepalived removes it at a normal stop, but not if it is killed. */
 static void delete_vip(struct agent *a)
 {
         struct str s CLEANUP(str_release) = { 0 };

@@ -125,7 +125,7 @@ static void put_sysctl_back(struct agent *a, const char *name, const char *value
 static void unit_start_again(struct agent *a, const char *unit, const char *value)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        bool of_cluster = false; /* of a cluster that was taken over: not started again */
+        bool of_cluster = false; /* of an adopted cluster: not started again */
         for (size_t i = 0; i < ARRAY_SIZE(workers); i++)
                 of_cluster |= streq(unit, workers[i]);
         of_cluster |= trace_prefix(TRACE_UNIT, unit);
@@ -189,8 +189,8 @@ static void reset_machine(struct agent *a)
         }
 }
 
-/* Without a record nothing on this host is ours: it is written before the first change and removed
- * after the last. */
+/* Without a record nothing on this host is slipway's: the record is written before the first change
+ * and removed after the last. */
 static void reset_host(struct agent *a)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
@@ -200,8 +200,8 @@ static void reset_host(struct agent *a)
         record_save(a, &ignored); /* fails on a full disk, which is no reason to stop */
         reset_machine(a);
         record_undo(a);
-        if (before_unit_was(a, "kubelet.service", "active")) /* the cluster was taken over: its data
-                                                                existed before and is removed too */
+        /* the cluster was adopted: its data existed before and is removed too */
+        if (before_unit_was(a, "kubelet.service", "active"))
                 reset_data(a);
         if (agent_whole(a) && session_alive(&a->session)) {
                 reset_cgroups(a);

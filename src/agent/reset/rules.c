@@ -139,13 +139,13 @@ static void delete_own_tables(struct agent *a)
 
 /* ---- chains of iptables ---- */
 
-struct kind { /* a variant of iptables; the plain one is skipped where its nft or legacy variant
-                 exists */
+/* A variant of iptables; the plain one is skipped where its nft or legacy variant exists. */
+struct kind {
         const char *save, *restore;
-        int family; /* index into families for the nft variant, whose empty tables are removed; else
-                       -1 */
-        const char *names; /* of the legacy variant: lists the tables in use, because -save would
-                              create them */
+        /* index into families for the nft variant, whose empty tables are removed; else -1 */
+        int family;
+        /* of the legacy variant: lists the tables in use, because -save would create them */
+        const char *names;
 };
 static const struct kind kinds[] = {
         { "iptables-nft-save", "iptables-nft-restore", 0, NULL },
@@ -167,8 +167,8 @@ static bool program_there(const char *name)
         return false;
 }
 
-/* CNI plugins of other programs (podman) use the same chain names: theirs if their configuration
- * existed before the first run. */
+/* CNI plugins of other programs (podman) use the same chain names: the chains are theirs if their
+ * configuration existed before the first run. */
 static bool is_our_chain(struct agent *a, const char *name)
 {
         return trace_prefix(TRACE_CHAIN, name) ||
@@ -186,7 +186,7 @@ static bool word_at(const char *line, const char *after, char out[64])
         return *out;
 }
 
-/* A rule in a chain that is not ours: it jumps to one of ours, or its comment says whose it is
+/* A rule in another chain: it jumps to one of slipway's chains, or its comment names the program
  * (calico's rule for packets that a policy accepted). */
 static bool is_our_rule(struct agent *a, const char *line)
 {
@@ -196,12 +196,12 @@ static bool is_our_rule(struct agent *a, const char *line)
                (word_at(line, " --comment \"", word) && trace_prefix(TRACE_COMMENT, word));
 }
 
-/* One table of the output of -save, as input for -restore: flush our chains, delete the jumps to
- * them, delete the chains. */
+/* One table from -save as input for -restore: flushes slipway's chains, deletes jumps to them,
+ * deletes the chains. */
 struct table {
         char name[64];
         struct str flush, unjump, drop;
-        bool others; /* it has rules or chains that are not ours */
+        bool others; /* it has rules or chains of others */
 };
 
 static void table_line(struct agent *a, struct table *t, const char *line)
@@ -260,8 +260,8 @@ static void table_end(struct agent *a, const struct kind *k, const struct table 
         if (t->others || k->family < 0)
                 return;
         char *key CLEANUP(free_p) = xasprintf("%s %s", families[k->family].name, t->name);
-        if (!before_is(
-                    a, "table", key)) /* only the chains that iptables creates by itself are left */
+        /* only the chains that iptables creates by itself are left */
+        if (!before_is(a, "table", key))
                 delete_table(&families[k->family], t->name);
 }
 
@@ -274,8 +274,8 @@ static void iptables_clean(struct agent *a, const struct kind *k)
         if (!program_there(k->save))
                 return;
         int r = tool(&a->session, WORDS(k->save), SECONDS, &text, &err);
-        if (r == -EFBIG ||
-                r == -ETIMEDOUT) /* other failures mean that the kernel has no such tables */
+        /* other failures mean that the kernel has no such tables */
+        if (r == -EFBIG || r == -ETIMEDOUT)
                 reset_event(a, SPEC_MODULE, k->save, STATE_FAILED, err.message);
         if (r < 0 || !text.len)
                 return;
@@ -307,7 +307,7 @@ static void clean_iptables(struct agent *a)
         }
 }
 
-/* ---- ipvs, and sets of addresses ---- */
+/* ---- ipvs and ipsets ---- */
 
 /* kube-proxy removes its own ipvs services; sets can be removed when no rule uses them. */
 static void clean_sets(struct agent *a)

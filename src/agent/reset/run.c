@@ -199,8 +199,8 @@ void reset_mounts(struct agent *a)
 {
         struct error err CLEANUP(error_release) = { 0 };
         size_t count = 0, n;
-        for (int i = 0; i < 10 && (n = unmount_once(a, &err));
-                i++) /* several mounts may be stacked at one place */
+        /* several mounts may be stacked at one place */
+        for (int i = 0; i < 10 && (n = unmount_once(a, &err)); i++)
                 count += n;
         if (err.code)
                 reset_event(a, SPEC_MOUNT, "mounts", STATE_FAILED, err.message);
@@ -299,9 +299,9 @@ void reset_cgroups(struct agent *a)
                         &err);
         DIR *d = opendir("/sys/fs/cgroup");
         remove_cgroups("/sys/fs/cgroup");
+        /* v1: one directory per hierarchy */
         for (struct dirent *e; d && (e = readdir(d));)
-                if (e->d_type == DT_DIR &&
-                        e->d_name[0] != '.') { /* v1: one directory a hierarchy */
+                if (e->d_type == DT_DIR && e->d_name[0] != '.') {
                         char *path CLEANUP(free_p) = path_join("/sys/fs/cgroup", e->d_name);
                         remove_cgroups(path);
                 }

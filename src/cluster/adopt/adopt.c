@@ -35,7 +35,7 @@ struct reading {
         struct link *link;
         size_t left;
         struct error err;
-        bool more; /* the files that flags name are being read */
+        bool more; /* second round: files that flags name */
         struct one {
                 struct reading *reading;
                 const char **to;
@@ -176,7 +176,7 @@ static char *decode(struct adopt *a, const char *base64)
         int len = n ? EVP_DecodeBlock(out, (const unsigned char *)base64, (int)n) : -1;
         if (len < 0)
                 return NULL;
-        out[len] = 0; /* PEM: what padding adds is nothing to it */
+        out[len] = 0; /* PEM: padding does not matter */
         return (char *)out;
 }
 
@@ -296,7 +296,8 @@ static int adopt_ask(struct adopt *a, struct kube *k, struct error *err)
         return 0;
 }
 
-/* A kubelet that counts pods another way than their runtime loses them. */
+/* The kubelet and the container runtime must use the same cgroup driver, or the
+ * kubelet loses pods. */
 static int check_cgroups(struct adopt *a, struct error *err)
 {
         json_t *config = adopt_yaml(a, "kubelet", a->files[AT_KUBELET_CONFIG], err);

@@ -1,5 +1,5 @@
-/* Files of the user's that kube-apiserver reads: its audit policy and its encryption configuration,
- * taken in as options of the Cluster and as its key. */
+/* Files of the user that kube-apiserver reads: its audit policy and its encryption configuration.
+ * They become options of the Cluster, and its key. */
 #include "cluster/adopt/adopt_files.h"
 #include "pki/pki.h"
 
@@ -9,7 +9,7 @@ static const char *adopt_extra_text_of(const json_t *o, const char *key)
         return t ? t : "";
 }
 
-/* ---- where a file of a pod is on its host ---- */
+/* ---- the host path of a file in a pod ---- */
 
 static bool is_under(const char *path, const char *dir)
 {
@@ -115,9 +115,8 @@ int adopt_audit(
         }
         json_t *audit = json_pack("{s:s, s:s}", "policyFile", ADOPT_POLICY, "path", path);
         for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-                const char *n = adopt_flag(
-                        flags, numbers[i].flag); /* without the flag it keeps everything, in one
-                                                    file of any size up to 100 MiB */
+                /* without the flag it keeps everything, in one file of up to 100 MiB */
+                const char *n = adopt_flag(flags, numbers[i].flag);
                 json_object_set_new(audit, numbers[i].key,
                         json_integer(n                                  ? strtol(n, NULL, 10)
                                      : streq(numbers[i].key, "maxSize") ? 100
@@ -139,7 +138,8 @@ static int adopt_extra_unfit(struct adopt *a, const char *why, const char *how, 
                 how);
 }
 
-/* One group of resources; first a cipher of ours with one key, then nothing but identity. */
+/* Accepts one group of resources with a cipher that slipway supports and one key, followed
+ * only by identity. */
 static int read_encryption(struct adopt *a, const json_t *config, json_t *spec, struct error *err)
 {
         static const char *const ciphers[] = { "secretbox", "aescbc", "aesgcm" };

@@ -1,4 +1,4 @@
-/* Between the files of adopt: which files of a control-plane host are read. */
+/* Shared by the files of adopt: which files of a control-plane host are read. */
 #ifndef SLIPWAY_ADOPT_FILES_H
 #define SLIPWAY_ADOPT_FILES_H
 
@@ -22,21 +22,21 @@ enum adopt_file {
         AT_FILE_COUNT
 };
 
-/* Where a kubeconfig says that the API is; false: it does not say so. */
+/* Host and port of the API in a kubeconfig; false: it has none. */
 bool adopt_server(const char *url, char host[HOST_MAX], long *port);
 
 json_t *adopt_yaml(struct adopt *a, const char *what, const char *text, struct error *err);
-/* The first container's flags of a static pod: {name: value}. NULL when it is none. */
+/* The flags of a static pod's first container: {name: value}. NULL: not a pod. */
 json_t *adopt_flags(const json_t *pod);
 const char *adopt_flag(const json_t *flags, const char *name); /* NULL: not set */
 
-/* Where a path inside the pod is on its host, or NULL. */
+/* The path on the host of a path inside the pod, or NULL. */
 const char *adopt_host_path(struct adopt *a, const json_t *pod, const char *path);
-/* The volume is there for a file that is taken in. */
+/* The volume belongs to a file that is adopted. */
 bool adopt_knows_volume(const json_t *flags, const json_t *pod, const char *volume);
-/* Which further files of the host are to be read; NULL: none. */
+/* Further files of the host to read; NULL: none. */
 void adopt_extra_paths(struct adopt *a, const char *out[EXTRA_COUNT]);
-/* Into spec.audit and spec.encryption; the key into the adopt. */
+/* Sets spec.audit and spec.encryption; stores the key in the adopt. */
 int adopt_audit(
         struct adopt *a, const json_t *pod, const json_t *flags, json_t *spec, struct error *err);
 int adopt_encryption(struct adopt *a, const json_t *flags, json_t *spec, struct error *err);

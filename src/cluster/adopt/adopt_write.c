@@ -1,10 +1,10 @@
-/* What was found, as a cluster.yaml. What slipway would do differently and need not is written down
- * as an option. */
+/* Writes the result as a cluster.yaml. Where slipway's defaults differ from the cluster, an option
+ * keeps the cluster's setting. */
 #include "cluster/adopt/adopt_files.h"
 #include "kube/wait.h"
 #include "node/context.h"
 
-/* Flags that the rendering sets itself from the rest of the file, to the same end: not repeated. */
+/* Flags that rendering sets to the same value from the rest of the file: not written. */
 static const char known_apiserver[] =
         " advertise-address allow-privileged audit-log-maxage audit-log-maxbackup audit-log-maxsize audit-log-path audit-policy-file authorization-mode "
         "client-ca-file enable-bootstrap-token-auth encryption-provider-config etcd-cafile etcd-certfile etcd-keyfile etcd-servers "
@@ -51,7 +51,7 @@ static const char *adopt_write_text_of(const json_t *o, const char *key)
         return t ? t : "";
 }
 
-/* A pod that mounts something of the user's reads a file there that we would not give it. */
+/* Refuses a pod that mounts files of the user, because slipway would not provide them. */
 static int check_volumes(
         const struct found *c, const json_t *pod, const json_t *flags, struct error *err)
 {
@@ -92,7 +92,7 @@ static const struct field {
         { "oidc-signing-algs", "auth", "oidc", "signingAlgs", AS_LIST },
 };
 
-/* The map of that name, made when it is not there. */
+/* The map with that name, created if missing. */
 static json_t *section(json_t *in, const char *name)
 {
         if (name && !json_object_get(in, name))
@@ -105,7 +105,7 @@ static json_t *adopt_write_listed(const char *value)
         json_t *out = json_array();
         for (const char *p = value; *p; p += strcspn(p, ","), p += *p == ',')
                 if (strncmp(p, "NodeRestriction", strcspn(p, ",")) ||
-                        strcspn(p, ",") != strlen("NodeRestriction")) /* always on */
+                        strcspn(p, ",") != strlen("NodeRestriction")) /* always enabled */
                         json_array_append_new(out, json_stringn(p, strcspn(p, ",")));
         return out;
 }
@@ -141,7 +141,7 @@ static bool add_field(json_t *spec, const char *flag, const char *value)
         return false;
 }
 
-/* The component's own flags into spec.components; *all (may be NULL) gets every flag it has. */
+/* Writes the component's own flags to spec.components; *all (may be NULL) gets every flag. */
 static int add_component(
         struct adopt *a, const struct found *c, json_t *spec, json_t **all, struct error *err)
 {
@@ -179,7 +179,7 @@ static int add_component(
         return r;
 }
 
-/* Ours says these; empty ones say nothing. */
+/* slipway's own settings and empty values are not written. */
 static void add_kubelet(struct adopt *a, json_t *spec)
 {
         static const char ours[] =
@@ -238,8 +238,8 @@ static const char control_plane[] = "node-role.kubernetes.io/control-plane";
 
 static int add_nodes(struct adopt *a, json_t *spec, struct error *err)
 {
-        json_t *hosts[3] = { json_array(), json_array(), json_array() },
-               *n; /* control plane alone, control plane that takes pods, workers */
+        /* control plane only, control plane that accepts pods, workers */
+        json_t *hosts[3] = { json_array(), json_array(), json_array() }, *n;
         size_t i;
         int r = 0;
         json_array_foreach(json_object_get(a->nodes, "items"), i, n)
@@ -303,7 +303,7 @@ static void add_network(struct adopt *a, json_t *spec, const json_t *manager)
 
 static bool is_first_node(struct adopt *a, const char *host)
 {
-        struct ip its, asked; /* an IPv6 address has more than one spelling */
+        struct ip its, asked; /* an IPv6 address can be written in several ways */
         const json_t *n;
         size_t i;
         json_array_foreach(json_object_get(a->nodes, "items"), i, n)
@@ -326,7 +326,7 @@ static void add_api(struct adopt *a, json_t *spec, const json_t *apiserver)
         long at;
         json_t *o = json_pack("{s:b}", "localBalancer", 0);
         if (!hostport_split(endpoint, host, &at) || !is_first_node(a, host) ||
-                json_array_size(names)) /* a name in the certificate is not where nodes ask */
+                json_array_size(names)) /* certificate names are not the nodes' endpoint */
                 json_object_set_new(o, "loadBalancer", json_string(endpoint));
         if (port && !streq(port, "6443"))
                 json_object_set_new(o, "port", json_integer(strtol(port, NULL, 10)));
@@ -335,8 +335,8 @@ static void add_api(struct adopt *a, json_t *spec, const json_t *apiserver)
         json_object_set_new(spec, "api", o);
 }
 
-/* kubeadm's kubelets sign their serving certificates themselves: until up has given every node
- * its own, the API server must not ask for more. */
+/* kubelets of kubeadm have self-signed serving certificates: the API server must accept them until
+ * `up` has given every node its own. */
 static void add_certificates(struct adopt *a, json_t *spec, const json_t *apiserver)
 {
         static const struct {

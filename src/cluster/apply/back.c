@@ -1,14 +1,15 @@
-/* A node that is not healthy after an upgrade goes back to the version it had. */
+/* Returns a node that is not healthy after an upgrade to its previous version. */
 #include "cluster/apply/back.h"
 #include "cluster/site/op.h"
 #include "kube/drain.h"
 
-#define BACK_CORDON_MS 60000 /* to uncordon it, by an API that has just said that it is ready */
+/* To uncordon it, through an API that was just ready. */
+#define BACK_CORDON_MS 60000
 
 struct back {
         struct op op;
         struct member *m;
-        struct cluster cluster; /* as it was, but for the version */
+        struct cluster cluster; /* as before, except for the version */
         struct item *items;
         size_t count;
         struct fetch *fetch;
@@ -50,7 +51,7 @@ static void on_back_uncordoned(const struct kube_reply *reply, void *arg)
         back_over(arg, reply->error);
 }
 
-/* Its API server may be the only one, and is only starting again. */
+/* Its API server may be the only one and may still be starting. */
 static void on_back_api(void *arg)
 {
         struct back *b = arg;

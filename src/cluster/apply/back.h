@@ -4,8 +4,8 @@
 
 #include "cluster/plan/plan.h"
 
-/* Takes a member that did not become healthy back to the version it had: ends the step, always with
- * a failure that says so. `why`: what it waited for. */
+/* Returns a member that did not become healthy to its previous version. Always ends the step with a
+ * failure that says so. `why`: what was not healthy. */
 void upgrade_back(struct member *m, struct step *s, const char *why);
 
 #endif

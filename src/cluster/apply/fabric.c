@@ -1,6 +1,6 @@
-/* The fabric of cluster.yaml's own manifests (network.fabric: custom). They are read before any
- * machine is touched, applied file by file as kubectl would, and what they start is waited for.
- * What makes a cluster with fabric none usable is the user's. */
+/* A fabric from the user's own manifests (network.fabric: custom). They are read before any machine
+ * is changed and applied file by file, as kubectl would; then their workloads are waited for. With
+ * fabric none, the user installs a fabric later. */
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cluster/apply/fabric.h"
@@ -13,7 +13,7 @@
 struct fabric_run {
         struct step *step;
         struct site *site;
-        size_t at; /* the file that is applied */
+        size_t at; /* index of the file that is applied */
         struct workloads *workloads;
 };
 
@@ -23,7 +23,7 @@ static char *manifest_path(const struct cluster *c, size_t i)
         return *path == '/' || !c->dir || !*c->dir ? xstrdup(path) : path_join(c->dir, path);
 }
 
-/* The place that is shown is the one the user wrote. */
+/* The error's position is the one in the user's file. */
 static int manifest_read(
         const struct cluster *c, size_t i, struct str *text, json_t **objects, struct error *err)
 {

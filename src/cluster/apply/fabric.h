@@ -5,13 +5,14 @@
 #include "base/sha256.h"
 #include "cluster/site/site.h"
 
-/* Reads the manifests of a custom fabric; an error says the file and the place in it. Others have
- * nothing to check. */
+/* Reads the manifests of a custom fabric; an error names the file and the position. No effect
+ * with other fabrics. */
 int fabric_check(const struct cluster *c, struct error *err);
-/* Of what the manifests say: a cluster is verified again when they change. */
+/* The digest of the manifests: a cluster is verified again when it changes. */
 void fabric_digest(const struct cluster *c, char out[SHA256_HEX]);
 
-void step_manifests(struct step *s); /* arg: site; only where the fabric is custom, as the next */
-void step_fabric(struct step *s);    /* arg: site */
+/* arg: site; this step and the next are only for a custom fabric */
+void step_manifests(struct step *s);
+void step_fabric(struct step *s); /* arg: site */
 
 #endif

@@ -54,7 +54,7 @@ int readiness_check(const struct site *s, struct error *err)
 
 /* ---- the steps "Ready" ---- */
 
-/* It is not waited for any longer. One that only ssh does not reach may be Ready all the same. */
+/* The node is no longer waited for. A node that only ssh does not reach may still be Ready. */
 static bool readiness_over(const struct member *m)
 {
         return m->run.late || (m->run.missing && !(m->seen.object && node_ready(m->seen.object)));
@@ -112,7 +112,8 @@ static void on_readiness_late(evutil_socket_t fd, short what, void *arg)
         struct member *m = s->arg;
         m->run.late = true;
         readiness_look(m->site);
-        if (s->state == STEP_RUNNING) /* others are waited for; one that is skipped tells nobody */
+        /* others are still waited for; polls, because a skipped step calls nothing */
+        if (s->state == STEP_RUNNING)
                 step_deadline_call(s, AGAIN_SECONDS, on_readiness_late, s);
 }
 

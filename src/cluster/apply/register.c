@@ -1,6 +1,6 @@
-/* A node that runs and is not in the API: its Node was deleted, or the store went back to before it
- * came. The kubelet makes the Node when it starts and flanneld writes into it when it starts;
- * neither does so later. */
+/* A running node without a Node object: it was deleted, or etcd was restored from an
+ * older snapshot. The kubelet creates its Node only when it starts, and flanneld
+ * annotates it only then. */
 #include "cluster/etcd/etcd.h"
 #include "cluster/apply/roll.h"
 

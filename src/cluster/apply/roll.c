@@ -24,7 +24,7 @@ struct draining {
         struct op op;
         struct member *member;
         struct drain *drain;
-        const char *trouble; /* why the pods did not leave */
+        const char *trouble; /* why pods could not be evicted */
 };
 
 static void draining_release(struct op *o) { drain_free(((struct draining *)o)->drain); }
@@ -44,7 +44,7 @@ static void on_orphan(const char *pod, void *arg)
         step_changed(d->op.step, "evicted %s, which no controller recreates", pod);
 }
 
-/* Nothing stays cordoned because of us when its pods could not leave. */
+/* Uncordons a node whose pods could not be evicted. */
 static void not_drained(struct draining *d, const char *error)
 {
         op_fail(&d->op, EBUSY, EXIT_STEP,
@@ -132,7 +132,7 @@ void step_uncordon(struct step *s)
                 step_unchanged(s);
 }
 
-/* ---- the virtual address ---- */
+/* ---- the virtual IP ---- */
 
 static void on_address(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
@@ -143,11 +143,11 @@ static void on_address(struct link *l, int status, const char *out, const char *
                 step_unchanged(s);
                 return;
         }
-        step_done(s, NULL); /* keepalived sees by itself that the API server goes, only later */
+        step_done(s, NULL); /* otherwise keepalived notices by itself, only later */
 }
 
-/* keepalived that ends in good order says so, and the next takes over at once. The agent starts it
- * again, and it does not ask for the address back. */
+/* keepalived announces a normal stop, and another node takes over at once. The agent starts it
+ * again, and it does not take the address back. */
 void step_leave_address(struct step *s)
 {
         struct member *m = s->arg;
@@ -159,7 +159,7 @@ void step_leave_address(struct step *s)
                 member_run(m, argv, NULL, 1 << 12, on_address, s);
 }
 
-/* ---- health: a chain of looks, from the beginning again until all are good ---- */
+/* ---- health: checks in order, repeated from the first until all succeed ---- */
 
 struct looking {
         struct op op;
@@ -177,8 +177,8 @@ static void roll_again(struct looking *l, const char *what)
         op_later(&l->op, LOOK_MS, roll_look);
 }
 
-/* A node that is upgraded and is not well by now goes back, also while an answer is still to come.
- */
+/* A node that is not healthy in time after an upgrade is returned to its previous version, even
+ * while a query is open. */
 static void on_unwell(evutil_socket_t fd, short what, void *arg)
 {
         struct looking *l = arg;
@@ -221,9 +221,8 @@ static void on_roll_node(const struct kube_reply *reply, void *arg)
         else if (!member_is(m, reply->body))
                 roll_again(l, "the kubelet to register");
         else if (!node_ready(reply->body) &&
-                 (m->seen.was_ready ||
-                         m->site->cluster->network.fabric.kind !=
-                                 FABRIC_NONE)) /* none: it may have one that is not ours */
+                 (m->seen.was_ready || m->site->cluster->network.fabric.kind != FABRIC_NONE))
+                /* fabric none: the user may have installed one */
                 roll_again(l, "the node to be Ready");
         else
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_kubelet, l);
@@ -239,10 +238,11 @@ static void look_node(struct looking *l)
                 kube_request(m->site->kube, "GET", path, NULL, NULL, 5000, on_roll_node, l);
 }
 
+/* Etcd only where it is a static pod. */
 static const char *const control_pods[] = { "etcd", "kube-apiserver", "kube-controller-manager",
-        "kube-scheduler" }; /* etcd: where it is one */
+        "kube-scheduler" };
 
-/* The digest that stands in the wanted manifest. */
+/* The digest in the wanted manifest. */
 static bool wanted_digest(const struct member *m, const char *pod, char out[17])
 {
         static const char key[] = "slipway.dev/digest: \"";
@@ -253,9 +253,8 @@ static bool wanted_digest(const struct member *m, const char *pod, char out[17])
         return at != NULL;
 }
 
-/* By the kubelet's word: what the API has of static pods comes seconds later. And an API server's
- * own word that it is ready is newer than its pod's, which the kubelet's start-up probe holds back.
- */
+/* As reported by the kubelet, because static pods appear in the API only seconds later. For the API
+ * server its own /readyz is used, because its start-up probe reports later. */
 static bool pod_is_new(const struct member *m, const json_t *pods, const char *name)
 {
         char *full CLEANUP(free_p) = xasprintf("%s-%s", name, m->node->name), digest[17];
@@ -302,8 +301,8 @@ static void on_own_api(const struct kube_reply *reply, void *arg)
                 roll_again(l, "its API server");
 }
 
-/* Its own, and not what the others have heard of it: the pods of a machine that was lost are still
- * Ready in their list when it is made anew. */
+/* Queries its own API server: the others may still list the pods of a lost machine as Ready when it
+ * was created again. */
 static void look_control(struct looking *l)
 {
         const struct member *m = l->member;
@@ -329,8 +328,8 @@ static void on_roll_etcd(struct member *m, json_t *answer, const char *trouble, 
                 roll_again(l, "etcd");
 }
 
-/* etcdctl is not small: once it has said yes, etcd's health is part of what the API server beside
- * it says of itself. */
+/* etcdctl is a large program: after its first success, etcd's health is taken from the API server's
+ * own health checks. */
 static void roll_look(struct op *o)
 {
         static const char *const health[] = { "endpoint", "health", NULL };
@@ -349,8 +348,7 @@ static void on_jobs(struct link *l, int status, const char *out, const char *err
                 roll_look(&w->op);
 }
 
-/* systemd may still have the restarts before it: to start what is being restarted is to wait for
- * it. */
+/* systemd may not have finished the restarts: starting a unit that is restarting waits for it. */
 void step_healthy(struct step *s)
 {
         static const char *const names[] = { "etcd.service", "containerd.service", "crio.service",
@@ -364,7 +362,7 @@ void step_healthy(struct step *s)
                 return;
         }
         struct error err CLEANUP(error_release) = { 0 };
-        if (m->plan.dropped && member_render(m, &err) < 0) { /* what is looked for stands in it */
+        if (m->plan.dropped && member_render(m, &err) < 0) { /* the checks need the rendered spec */
                 step_done(s, &err);
                 return;
         }

@@ -1,4 +1,5 @@
-/* Steps on the API: wait for it, give it its first objects, see every node Ready. */
+/* Steps on the API: waiting for it, applying its first objects, waiting until every
+ * node is Ready. */
 #include <event2/event.h>
 
 #include "cluster/apply/readiness.h"
@@ -6,13 +7,13 @@
 #include "config/fabric.h"
 #include "kube/wait.h"
 
-/* Much longer than a slow computer needs: what is not there by then will not come by itself. */
+/* Much longer than a slow computer needs. */
 #define WAIT_SECONDS 900
 
 /* ---- the API ---- */
 
-/* What a step waits for, with what the API last said or why it says nothing: so that a deadline
- * tells it too. */
+/* Shows what a step waits for and the API's last error, so that the message of a
+ * deadline has both. */
 static void waiting_for(struct step *s, const struct kube *k, const char *what)
 {
         const char *trouble = kube_trouble(k);
@@ -96,8 +97,8 @@ void step_objects(struct step *s)
                 step_done(s, &err);
                 return;
         }
-        if (identity_people(&site->identity, site->cluster, &err) <
-                0) { /* whoever is in the file is known from here on */
+        /* from here on all users in the file are recorded */
+        if (identity_people(&site->identity, site->cluster, &err) < 0) {
                 step_done(s, &err);
                 return;
         }
@@ -125,7 +126,7 @@ static void add_label(json_t *labels, const char *key, const char *value)
         json_object_set_new(labels, key, json_string(value));
 }
 
-/* What the kubelet may not set of itself: roles, and whatever the file says. */
+/* What a kubelet must not set on its own Node: roles, and labels and taints of the file. */
 static char *node_document(const struct member *m)
 {
         const struct node *n = m->node;
@@ -171,7 +172,8 @@ static void steps_api_look(struct member *m)
         else if (!m->run.labelled)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
-                step_done(s, NULL); /* registered: it becomes Ready when somebody brings a fabric */
+                /* registered: it becomes Ready when the user installs a fabric */
+                step_done(s, NULL);
         else if (!node_ready(m->seen.object))
                 step_doing(s, -1, "registered, not Ready yet");
         else if (!fabric_up(m))
@@ -180,7 +182,7 @@ static void steps_api_look(struct member *m)
                 step_done(s, NULL);
 }
 
-/* A node without its labels is not what was asked for, however Ready it is. */
+/* A node without its labels is not finished, even if it is Ready. */
 static void on_labelled(const char *error, void *arg)
 {
         struct member *m = arg;
@@ -203,7 +205,7 @@ static void on_steps_api_node(const char *type, json_t *object, void *arg)
         struct member *m = site_member(
                 s, json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
         for (size_t i = 0; streq(type, "ERROR") && i < s->count; i++)
-                steps_api_look(&s->members[i]); /* those that wait say why */
+                steps_api_look(&s->members[i]); /* waiting steps show why */
         if (!m)
                 return;
         json_decref(m->seen.object);
@@ -238,7 +240,7 @@ static void on_dns(const struct kube_reply *reply, void *arg)
         static const struct timeval soon = { .tv_usec = 200000 };
         struct step *s = arg;
         struct site *site = s->arg;
-        if (s->state != STEP_RUNNING) /* its time is over */
+        if (s->state != STEP_RUNNING) /* the step has timed out */
                 return;
         if (reply->body && deployment_available(reply->body)) {
                 step_done(s, NULL);
@@ -259,9 +261,9 @@ static void steps_api_ask_dns(evutil_socket_t fd, short what, void *arg)
 void step_dns(struct step *s)
 {
         struct site *site = s->arg;
+        /* its pods need a fabric; or DNS is not slipway's */
         if (site->cluster->network.fabric.kind == FABRIC_NONE ||
-                !site->cluster->network
-                         .manage_dns) { /* its pods wait for the fabric; or it is not ours */
+                !site->cluster->network.manage_dns) {
                 step_unchanged(s);
                 return;
         }

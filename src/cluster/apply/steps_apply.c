@@ -1,4 +1,4 @@
-/* The step "apply": a node becomes equal to its NodeSpec. */
+/* The step "apply": applies the NodeSpec to a node. */
 #include "cluster/apply/back.h"
 #include "cluster/apply/roll.h"
 #include "cluster/site/op.h"
@@ -25,8 +25,9 @@ void step_apply(struct step *s)
         }
         if (member_reachable(m))
                 member_record(m);
+        /* without a name: the agent's record is completed */
         if (streq(m->plan.wanted, m->seen.applied) && !json_array_size(m->seen.drift) &&
-                json_object_get(m->seen.said, "node")) { /* without: to be completed */
+                json_object_get(m->seen.said, "node")) {
                 member_drop_spec(m);
                 step_unchanged(s);
         } else

@@ -1,7 +1,6 @@
-/* The step "verify": nodes may all be Ready in a cluster where no pod reaches another. So one probe
- * runs on every node for a moment, in a namespace of its own that is removed afterwards. What was
- * verified is remembered in the cluster, so that a run that changes nothing does not do it again.
- */
+/* The step "verify". All nodes may be Ready although no pod reaches another. So a probe runs on
+ * every node for a short time, in a namespace of its own that is deleted afterwards. The result is
+ * stored in the cluster, so that a run without changes does not verify again. */
 #include <event2/event.h>
 
 #include "base/sha256.h"
@@ -11,8 +10,9 @@
 
 #define NAMESPACE_PATH "/api/v1/namespaces/" VERIFY_NAMESPACE
 #define MARKER_PATH    "/api/v1/namespaces/kube-system/configmaps/slipway-verified"
-#define PODS_SECONDS   90 /* until every probe runs; also for what an earlier run left to be gone */
-#define LOOK_MS        100
+/* Until every probe runs, and until the probes of an earlier run are deleted. */
+#define PODS_SECONDS 90
+#define LOOK_MS      100
 
 static void verify_begin(struct verify *v);
 static void verify_look(struct verify *v);
@@ -67,8 +67,8 @@ static void on_marked(const char *error, void *arg)
         verify_finish(v);
 }
 
-/* Nobody waits until the namespace is gone: the API has taken the order, and a run that finds it
- * there still waits. */
+/* Does not wait until the namespace is deleted: the API has accepted the request, and a later run
+ * waits if it still exists. */
 static void on_verify_removed(const struct kube_reply *reply, void *arg)
 {
         struct verify *v = arg;
@@ -94,14 +94,14 @@ void verify_end(struct verify *v)
 
 /* ---- the probes ---- */
 
-/* NULL: nothing is known. */
+/* NULL: unknown. */
 static const char *waiting_why(const json_t *pod)
 {
         const json_t *status = json_object_get(pod, "status"),
                      *c = json_array_get(json_object_get(status, "containerStatuses"), 0);
         const json_t *waiting = json_object_get(json_object_get(c, "state"), "waiting");
-        const json_t *from =
-                waiting ? waiting : status; /* an evicted pod has no containers any more */
+        /* an evicted pod has no containers */
+        const json_t *from = waiting ? waiting : status;
         const char *message = json_string_value(json_object_get(from, "message")),
                    *reason = json_string_value(json_object_get(from, "reason"));
         return message ? message : reason;
@@ -202,14 +202,14 @@ static void on_verify_applied(const char *error, void *arg)
         verify_end(v);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static void on_again(evutil_socket_t fd, short what, void *arg) { verify_begin(arg); }
 
 static void on_forced(const struct kube_reply *reply, void *arg) { later(arg, on_again); }
 
-/* A probe on a node that is not Ready stays until its kubelet answers, unless it is only struck
- * from the API. */
+/* A probe on a node that is not Ready is deleted only when its kubelet answers, so it is
+ * deleted with force. */
 static void verify_clear(struct verify *v)
 {
         bool lacking = false;
@@ -224,8 +224,7 @@ static void verify_clear(struct verify *v)
         }
 }
 
-/* What a run that was killed left behind is removed first: its pods may be of another cluster.yaml.
- */
+/* First removes what a killed run left: its pods may be from another cluster.yaml. */
 static void on_verify_cleared(const struct kube_reply *reply, void *arg)
 {
         struct verify *v = arg;
@@ -275,9 +274,8 @@ static void on_marker(const struct kube_reply *reply, void *arg)
         if (nothing_changed(v->site) && digest && streq(digest, v->digest))
                 step_unchanged(v->step);
         else
-                verify_ask_pods(
-                        v, "DELETE", MARKER_PATH, on_unmarked); /* so that the next run verifies
-                                                       when this one does not come to its end */
+                /* so that the next run verifies again if this one is interrupted */
+                verify_ask_pods(v, "DELETE", MARKER_PATH, on_unmarked);
 }
 
 static void digest_of(const struct site *s, char out[65])
@@ -309,8 +307,8 @@ void verify_add(struct verify *v, struct member *m)
 void step_verify(struct step *s)
 {
         struct site *site = s->arg;
-        if (site->cluster->network.fabric.kind ==
-                FABRIC_NONE) { /* pods come with the fabric that somebody brings */
+        /* pods start only after the user installs a fabric */
+        if (site->cluster->network.fabric.kind == FABRIC_NONE) {
                 step_unchanged(s);
                 return;
         }

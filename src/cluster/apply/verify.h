@@ -1,6 +1,6 @@
-/* Verification: a probe on every node asks the others as a program in a pod would; what does not
- * answer is reported as sentences, and each check as a row. At the end of `up` (step_verify), or on
- * its own (verify_cluster). */
+/* Verification: a probe on every node connects to the others like a program in a pod. Failures
+ * are reported as sentences, and each check as a row. Used at the end of `up` (step_verify) and
+ * on its own (verify_cluster). */
 #ifndef SLIPWAY_VERIFY_H
 #define SLIPWAY_VERIFY_H
 
@@ -9,17 +9,17 @@
 
 #define VERIFY_NAMESPACE "slipway-verify"
 
-/* What is checked, in the order of the rows; the words are a table in verify_rows.c. */
+/* The checks, in the order of the rows; their names are in verify_rows.c. */
 enum verify_check {
-        CHECK_NODE,    /* its Node is Ready; only verify_cluster asks */
-        CHECK_START,   /* a pod starts on it */
-        CHECK_POD,     /* from pod to pod, for each pair of nodes */
-        CHECK_SERVICE, /* the address of a Service, where kube-proxy is slipway's; so the next two
-                        */
-        CHECK_NAME,    /* its name: DNS */
-        CHECK_API,     /* the API through its Service */
-        CHECK_EXEC,    /* kubectl exec: from the API server to the kubelet */
-        CHECK_LOGS,    /* kubectl logs */
+        CHECK_NODE,  /* the Node is Ready; only in verify_cluster */
+        CHECK_START, /* a pod starts on the node */
+        CHECK_POD,   /* from pod to pod, between nodes */
+        /* the address of a Service; this and the next two only if kube-proxy is slipway's */
+        CHECK_SERVICE,
+        CHECK_NAME, /* the name of a Service: DNS */
+        CHECK_API,  /* the API through its Service */
+        CHECK_EXEC, /* kubectl exec: from the API server to the kubelet */
+        CHECK_LOGS, /* kubectl logs */
         CHECK_COUNT
 };
 
@@ -27,58 +27,61 @@ struct probe { /* on one node */
         struct verify *verify;
         struct member *member;
         const char *pod;     /* NULL until it runs */
-        const char *ip[2];   /* one a family */
-        const char *waiting; /* why it does not run yet */
+        const char *ip[2];   /* one per address family */
+        const char *waiting; /* why it is not running yet */
         const char **urls;
         struct target {
                 enum verify_check kind;
                 const struct probe *to; /* CHECK_POD */
-        } * targets;                    /* one a URL */
+        } * targets;                    /* one per URL */
         size_t count;
-        unsigned again; /* how often it was asked anew */
+        unsigned again; /* number of repetitions */
 };
 
 struct verify {
         struct site *site;
         struct step *step;
-        bool forced;         /* probes of an earlier run were struck from the API */
+        /* pods of an earlier run were deleted with force */
+        bool forced;
         struct member *from; /* where kubectl runs */
         struct probe *probes;
-        size_t count, at, open; /* at: the next to ask; open: under way */
-        bool cut;               /* nothing more can be run */
-        bool logs;              /* they were asked; now their logs are read */
-        const char *name; /* the service's: another each run, because CoreDNS remembers for half a
-                             minute */
+        size_t count, at, open; /* at: next to start; open: running */
+        bool cut;               /* no more probes can be run */
+        bool logs;              /* probes are done; now their logs are read */
+        /* of the Service: a new one in each run, because CoreDNS caches for 30 seconds */
+        const char *name;
         const char *service[2]; /* its addresses */
         char digest[65];        /* of what is verified */
         int64_t deadline;
         struct error err; /* the first failure */
         size_t failures;
-        bool alone;    /* of verify_cluster: whatever was verified before, and without a record */
-        json_t *rows;  /* verify_row's; NULL: nobody reads them */
+        /* verify_cluster: also if verified before, and without storing the result */
+        bool alone;
+        json_t *rows;  /* from verify_row; NULL: not needed */
         json_t *nodes; /* alone: the API's list of Nodes */
 };
 
-/* The control-plane node where kubectl runs; NULL: none is reached. */
+/* The control-plane node where kubectl runs; NULL: none can be reached. */
 struct member *verify_from(struct site *s);
-/* Every probe asks, a few at a time; then their logs are read; then verify_end. */
+/* Runs all probes, a few at a time; then reads their logs; then calls verify_end. */
 void verify_ask(struct verify *v);
-/* A sentence about what does not work, with what to look at. */
+/* Reports a failure as a sentence, with a hint. */
 void verify_failed(struct verify *v, const char *hint, const char *fmt, ...) PRINTF(3, 4);
-/* The namespace goes; then the step ends. */
+/* Deletes the namespace, then ends the step. */
 void verify_end(struct verify *v);
 /* The result of one check: from a node, to a node, an address or a name (NULL: the node itself).
- * why NULL: it works. */
+ * why NULL: success. */
 void verify_row(struct verify *v, enum verify_check check, const char *from, const char *to,
         const char *why);
-/* Probes on these nodes; begins when the probes of an earlier run are removed. */
+/* A verification with probes on the nodes that are added. verify_start begins when the probes of an
+ * earlier run are deleted. */
 struct verify *verify_new(struct site *site, struct step *s);
 void verify_add(struct verify *v, struct member *m);
 void verify_start(struct verify *v);
 
-/* All checks on a running cluster. Blocks. {"cluster", "works": bool, "checks": [{"check", "from",
- * "to" (or null), "works": bool, "why" (or null)}]}; also when some fail, which is an error with
- * EXIT_UNHEALTHY. *out is NULL when nothing could be checked. */
+/* Runs all checks on a running cluster. Blocks. *out is {"cluster", "works": bool, "checks":
+ * [{"check", "from", "to" (or null), "works": bool, "why" (or null)}]}, also if some fail, which is
+ * an error with EXIT_UNHEALTHY; NULL if nothing could be checked. */
 int verify_cluster(struct site *s, json_t **out, struct error *err);
 
 #endif

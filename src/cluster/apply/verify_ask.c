@@ -1,21 +1,21 @@
-/* What the probes ask, and what their answers mean. kubectl on a control-plane node runs them: so
- * exec and logs, which go from the API server to every kubelet, are looked at on the way. */
+/* What the probes connect to, and what their answers mean. kubectl on a control-plane node runs
+ * them, which also tests exec and logs: connections from the API server to every kubelet. */
 #include <event2/event.h>
 
 #include "cluster/apply/verify.h"
 
-#define AT_ONCE 8 /* kubectl is not small */
-#define OTHERS \
-        16 /* that each node's probe asks: in a large cluster not everybody, but everybody is \
-              asked */
-#define ASK_SECONDS "10"   /* rules of kube-proxy may come a moment after the pods */
-#define COME_MS     120000 /* after a change of the cluster */
-#define STEADY_MS   20000  /* without one */
-#define AGAIN       3      /* times that one probe is asked anew */
-#define PAUSE_MS    1000   /* before an API server is asked to connect to a kubelet again */
-#define OUTPUT_MAX  (64 << 10)
+#define AT_ONCE 8 /* kubectl processes, which need much memory */
+/* Maximum of nodes that one probe connects to; together the probes reach every node. */
+#define OTHERS      16
+#define ASK_SECONDS "10"   /* kube-proxy's rules may be a little later than the pods */
+#define COME_MS     120000 /* milliseconds after a change of the cluster */
+#define STEADY_MS   20000  /* milliseconds without a change */
+#define AGAIN       3      /* repetitions of one probe */
+/* Milliseconds until an API server tries to connect to a kubelet again. */
+#define PAUSE_MS   1000
+#define OUTPUT_MAX (64 << 10)
 
-#define WORDS 24 /* of a command, before what is asked */
+#define WORDS 24 /* kubectl's arguments before the URLs */
 
 static void verify_ask_next(struct verify *v);
 static void run_exec(struct probe *p);
@@ -28,9 +28,9 @@ static const char *kubectl_of(const struct member *m)
         return e && e->path ? e->path : "kubectl";
 }
 
-/* How kubectl is called, into argv; returns how many words. It must not leave its cache in the home
- * of root, and goes by the node's own balancer: a virtual address that moves under way leaves it
- * waiting for minutes. */
+/* Puts kubectl and its options into argv; returns their number. kubectl must not write its cache
+ * into root's home. It uses the node's own load balancer, because it would wait for minutes if the
+ * virtual IP moved. */
 static size_t kubectl_words(const struct verify *v, const char **argv)
 {
         const struct api *api = &v->site->cluster->api;
@@ -47,7 +47,7 @@ static size_t kubectl_words(const struct verify *v, const char **argv)
 
 static const char *name_of(const struct probe *p) { return p->member->node->name; }
 
-/* ---- what to ask ---- */
+/* ---- targets ---- */
 
 static void verify_ask_add(struct probe *p, enum verify_check kind, const struct probe *to,
         const char *scheme, const char *host, const char *rest)
@@ -66,13 +66,14 @@ static void targets_make(struct probe *p)
                others = v->count - 1 < OTHERS ? v->count - 1 : OTHERS;
         p->urls = arena_array(a, const char *, 2 * others + 8);
         p->targets = arena_array(a, struct target, 2 * others + 8);
-        for (size_t i = v->count > 1; i <= others; i++) { /* who is alone asks itself */
+        /* a single probe connects to itself */
+        for (size_t i = v->count > 1; i <= others; i++) {
                 const struct probe *to = &v->probes[(self + i) % v->count];
                 for (size_t k = 0; k < ARRAY_SIZE(to->ip) && to->ip[k]; k++)
                         verify_ask_add(p, CHECK_POD, to, "http://", to->ip[k], ":8080/");
         }
-        if (v->site->cluster->network.proxy_mode ==
-                PROXY_NONE) /* service addresses are somebody else's */
+        /* kube-proxy is not slipway's */
+        if (v->site->cluster->network.proxy_mode == PROXY_NONE)
                 return;
         for (size_t k = 0; k < ARRAY_SIZE(v->service) && v->service[k]; k++)
                 verify_ask_add(p, CHECK_SERVICE, NULL, "http://", v->service[k], "/");
@@ -83,9 +84,9 @@ static void targets_make(struct probe *p)
         verify_ask_add(p, CHECK_API, NULL, "tcp://", "kubernetes.default.svc", ":443");
 }
 
-/* ---- what the answers mean ---- */
+/* ---- answers ---- */
 
-/* "w2 (10.244.1.3:8080)", or what was asked. */
+/* "w2 (10.244.1.3:8080)", or the URL. */
 static const char *target_text(const struct probe *p, size_t i)
 {
         struct arena *a = p->verify->site->arena;
@@ -124,7 +125,7 @@ static void tell(struct probe *p, size_t i, const char *why)
                         n, url, why);
 }
 
-/* "ok URL ANSWER" or "failed URL: WHY", in the order of the URLs. False: it is neither. */
+/* "ok URL ANSWER" or "failed URL: WHY", in the order of the URLs. False: neither. */
 static bool read_line(struct probe *p, size_t i, const char *line)
 {
         size_t n = strlen(p->urls[i]);
@@ -163,8 +164,8 @@ static void verify_ask_over(struct verify *v)
         verify_ask_next(v);
 }
 
-/* The way to the API was cut under way: in the first minutes of a cluster its address may still
- * move. That says nothing about the node. */
+/* kubectl lost its connection to the API. In the first minutes of a cluster the virtual IP may
+ * still move; that says nothing about the node. */
 static bool api_cut(const char *errors)
 {
         static const char *const signs[] = { "connection reset by peer", "connection refused",
@@ -185,10 +186,9 @@ static void on_verify_ask_pause(evutil_socket_t fd, short what, void *arg)
                 run_exec(p);
 }
 
-/* Whether it is asked again. The API server did not reach the kubelet ("dialing backend"): after a
- * change either may just have restarted, or the API server closed all its connections to kubelets
- * because it read a new client certificate. A kubelet that does not answer at all (a timeout) has
- * cost long enough. */
+/* Whether the probe is repeated. The API server did not reach the kubelet ("dialing backend"):
+ * after a change either may have restarted, or the API server closed its connections because it
+ * read a new client certificate. A timeout is not repeated, since it has taken long enough. */
 static bool interrupted(struct probe *p, int status, const char *errors)
 {
         const struct timeval pause = { .tv_usec = PAUSE_MS % 1000 * 1000,
@@ -206,12 +206,11 @@ static bool interrupted(struct probe *p, int status, const char *errors)
         return true;
 }
 
-/* All answers but what stands behind services. Where a control-plane node just went, the next
- * controller manager may not lead yet: until it does, nobody makes the pods of CoreDNS anew that
- * went with the node, and nobody takes their addresses out of the service. And an API server that
- * went without a word stays in the API's Service until its Lease ends, a quarter of a minute later;
- * a kube-proxy that was connected to it sees that after three quarters, and asks elsewhere after a
- * pause. */
+/* Only Services do not answer yet. After a control-plane node was removed, the next controller
+ * manager may not be leader yet: until then the pods of CoreDNS on that node are not replaced, and
+ * their addresses stay in the Service. An API server that stopped without notice stays in the API's
+ * Service for 15 seconds until its Lease expires; a kube-proxy connected to it notices after 45
+ * seconds and then reconnects. */
 static bool may_come(const struct probe *p, const char *out)
 {
         char *text CLEANUP(free_p) = xstrdup(out ? out : ""), *rest = text;
@@ -331,7 +330,8 @@ void verify_ask(struct verify *v)
         struct error ignored CLEANUP(error_release) = { 0 };
         v->from = verify_from(v->site);
         if (v->from) {
-                if (!v->from->plan.rendered) /* it says where kubectl is */
+                /* the spec has the path of kubectl */
+                if (!v->from->plan.rendered)
                         member_render(v->from, &ignored);
                 v->deadline = clock_ms() + (v->alone ? STEADY_MS : COME_MS);
                 verify_ask_next(v);

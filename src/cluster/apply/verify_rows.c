@@ -1,11 +1,11 @@
-/* Verification on its own, and its results as rows: slipway verify. */
+/* Verification on its own, with rows as its result: slipway verify. */
 #include "cluster/apply/verify.h"
 #include "kube/wait.h"
 
 #define NODES_PATH  "/api/v1/nodes"
 #define PROBES_PATH "/api/v1/namespaces/" VERIFY_NAMESPACE
 
-/* A check that is added gets a line here and in enum verify_check. */
+/* A new check gets a line here and in enum verify_check. */
 static const char *const check_names[CHECK_COUNT] = {
         [CHECK_NODE] = "node is Ready",
         [CHECK_START] = "pod starts",
@@ -17,7 +17,7 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_LOGS] = "logs",
 };
 
-/* By check, then by node as in the file, then as they came. */
+/* By check, then by node in the order of the file, then in the order of arrival. */
 static json_int_t row_order(const struct verify *v, enum verify_check check, const char *from)
 {
         size_t node = 0;
@@ -42,7 +42,7 @@ void verify_row(struct verify *v, enum verify_check check, const char *from, con
                                  row_order(v, check, from)));
 }
 
-/* ---- the nodes of the file, as the API has them ---- */
+/* ---- the nodes of the file in the API ---- */
 
 static const json_t *verify_node(const json_t *nodes, const char *name)
 {
@@ -134,7 +134,7 @@ int verify_cluster(struct site *s, json_t **out, struct error *err)
         v->rows = json_array();
         verify_steps(s, v);
         r = run_execute(&s->run, err);
-        if (r == -EINTR) /* the probes are not left there */
+        if (r == -EINTR) /* so that probes are not left there */
                 kube_do(s->kube, "DELETE", PROBES_PATH, NULL, NULL, NULL, &ignored);
         *out = json_pack("{s:s, s:b, s:o}", "cluster", s->cluster->name, "works", r == 0, "checks",
                 rows_sorted(v->rows));

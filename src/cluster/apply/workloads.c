@@ -20,7 +20,7 @@ struct workload {
 
 struct workloads {
         struct op op;
-        struct workload *first; /* that is waited for */
+        struct workload *first; /* the one that is waited for */
         void (*fn)(void *arg);
         void *arg;
 };

@@ -1,5 +1,4 @@
-/* Deployments, DaemonSets and StatefulSets among objects that were applied: waited for one after
- * another. */
+/* Deployments, DaemonSets and StatefulSets among applied objects: waited for one after another. */
 #ifndef SLIPWAY_WORKLOADS_H
 #define SLIPWAY_WORKLOADS_H
 
@@ -7,10 +6,10 @@
 
 struct workloads;
 
-/* For as long as the step runs. */
+/* Valid while the step runs. */
 struct workloads *workloads_new(struct site *s, struct step *step);
 void workloads_add(struct workloads *w, json_t *objects);
-/* fn is called when all are ready: at once, or from the loop. Not after the step's deadline. */
+/* Calls fn when all are ready, at once or from the loop; not after the step's deadline. */
 void workloads_wait(struct workloads *w, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 #include "cluster/certs/approve.h"
 #include "cluster/plan/serving.h"
 
-/* ---- those that wait ---- */
+/* ---- pending requests ---- */
 
 static void approve_list(const struct serving *all, size_t n, json_t *list)
 {
@@ -14,7 +14,7 @@ static void approve_list(const struct serving *all, size_t n, json_t *list)
         }
 }
 
-/* ---- one of them ---- */
+/* ---- approving one node ---- */
 
 static int approve_one(struct site *site, const struct serving *s, json_t *list, struct error *err)
 {
@@ -38,7 +38,7 @@ static int approve_one(struct site *site, const struct serving *s, json_t *list,
         return 0;
 }
 
-/* A kubelet that waited long has asked more than once: what may be approved is. */
+/* A kubelet that waited long has several requests: all that may be approved are. */
 static int approve_node(struct site *site, const char *node, const struct serving *all, size_t n,
         json_t *list, struct error *err)
 {

@@ -1,5 +1,4 @@
-/* certs list: what is read on the nodes is certificates alone; keys that stand beside them stay
- * there. */
+/* certs list. Only certificates are read from the nodes; keys in the same files stay there. */
 #include <dirent.h>
 #include <time.h>
 
@@ -9,7 +8,7 @@
 
 #define READ_MAX ((size_t)2 << 20)
 
-/* Lines "= FILE", and behind each the certificates of it. */
+/* Prints a line "= FILE" and then the certificates of that file. */
 static const char script[] =
         "for f in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt /var/lib/kubelet/pki/*.crt "
         "/var/lib/kubelet/pki/kubelet-client-current.pem; do [ -f \"$f\" ] || continue; echo \"= $f\"; "
@@ -18,7 +17,7 @@ static const char script[] =
         "for k in client-certificate certificate-authority; do echo \"= $f#$k\"; "
         "sed -n \"s/^ *$k-data: *//p\" \"$f\" | base64 -d; echo; done; done";
 
-/* Who uses what, by how its path ends: the first row that fits. */
+/* Which program uses a file, by the end of its path: the first matching row. */
 static const struct {
         const char *end, *user;
 } users[] = {
@@ -61,8 +60,8 @@ struct listing {
         time_t now;
 };
 
-/* The kubelet renews its own when 70 to 90 % of its life are over: due is what it should have
- * renewed by then. */
+/* The kubelet renews its certificate after 70 to 90 % of its lifetime; it is due when it should
+ * have been renewed. */
 static bool due(
         const struct listing *l, const char *node, const char *file, const struct cert_info *i)
 {
@@ -91,7 +90,7 @@ static void certs_add(struct listing *l, const char *node, const char *file,
                         "authority", i->authority, "usedBy", user));
 }
 
-/* Of a chain the leaf alone; of a bundle all, for each is believed. */
+/* Of a chain only the leaf; of a bundle all, because each is trusted. */
 static void certs_add_text(
         struct listing *l, const char *node, const char *file, const char *pem, const char *user)
 {
@@ -160,7 +159,7 @@ static void step_read(struct step *s)
         step_done(s, NULL);
 }
 
-/* ---- in the state ---- */
+/* ---- in the state directory ---- */
 
 static void add_file(struct listing *l, const char *path, const char *name, const char *user)
 {
@@ -171,7 +170,7 @@ static void add_file(struct listing *l, const char *path, const char *name, cons
                 certs_add_text(l, NULL, name, str_text(&text), user);
 }
 
-/* What people were given earlier, and still can use. */
+/* Certificates that users got earlier and that are still valid. */
 static void read_past(struct listing *l)
 {
         char *dir CLEANUP(free_p) = path_join(l->site->identity.dir, "past");
@@ -203,8 +202,8 @@ static void read_state(struct listing *l)
                 "next/pki/front-proxy-ca.crt" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 add_file(l, files[i][0], files[i][0], files[i][1]);
-        for (int ca = 0; ca < CA_COUNT;
-                ca++) /* those of an earlier one may still lie there while another goes on */
+        /* CAs of an earlier rotation may still be there during another one */
+        for (int ca = 0; ca < CA_COUNT; ca++)
                 if (l->site->identity.rotation.phase[ca] != ROTATE_NOT)
                         add_file(l, next[ca], next[ca], "the new authority, under way");
         for (size_t i = 0; i < u->n; i++) {

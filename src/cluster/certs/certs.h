@@ -1,21 +1,21 @@
-/* Certificates of a cluster: those on its nodes, in kubeconfigs there, and in the state. */
+/* The certificates of a cluster: on its nodes, in kubeconfigs there, and in the state directory. */
 #ifndef SLIPWAY_CERTS_H
 #define SLIPWAY_CERTS_H
 
 #include "cluster/site/site.h"
 
-/* Asks every node that can be reached. {"certificates": [{"node", "file", "subject", "issuer",
+/* Queries every node that can be reached. {"certificates": [{"node", "file", "subject", "issuer",
  * "serial", "expires", "secondsLeft", "daysLeft", "state": "good|due|expired", "authority",
- * "usedBy"}], "unreachable": [{"node", "why"}]}; node is null for those in the state. Nothing is
- * changed and no key leaves its place. */
+ * "usedBy"}], "unreachable": [{"node", "why"}]}; node is null for certificates in the state
+ * directory. Changes nothing and reads no key. */
 int certs_list(struct site *s, json_t **out, struct error *err);
 
-/* Writes every object of the resources that are encrypted again, so that etcd holds it under the
- * key that is first now. Blocks; `*count` were written. */
+/* Rewrites every object of the encrypted resources, so that etcd has it encrypted with the current
+ * first key. Blocks; `*count` is the number of objects. */
 int certs_rewrite(struct site *s, size_t *count, struct error *err);
 
-/* up's steps with leaves issued anew; the users' and the administrator's too when no nodes are
- * named. */
+/* Starts the steps of `up` with leaves issued again; without nodes, also those of users and
+ * of the administrator. */
 int certs_renew_begin(struct site *s, const struct strings *nodes, struct error *err);
 
 #endif

@@ -42,8 +42,8 @@ static int handover_seal(const struct handover_text *texts, size_t n, const char
         return 0;
 }
 
-/* kubeadm looks for these names; etcd is external for it. The client certificate is that of the
- * first control-plane node: all of them say the same name to etcd. */
+/* The names that kubeadm expects; etcd is external for it. The client certificate is that of the
+ * first control-plane node, because all of them have the same name for etcd. */
 static int handover_data(struct site *s, const char *key, json_t *data, struct error *err)
 {
         const struct authority *ca = s->identity.ca;
@@ -65,9 +65,9 @@ static int handover_data(struct site *s, const char *key, json_t *data, struct e
         return handover_seal(texts, ARRAY_SIZE(texts), key, data, err);
 }
 
-/* ---- into the API ---- */
+/* ---- writing it to the API ---- */
 
-/* Made, or put over what an earlier command left there. */
+/* Creates the object, or replaces the one of an earlier command. */
 static int handover_put(
         struct site *s, const char *path, json_t *object, const char *name, struct error *err)
 {

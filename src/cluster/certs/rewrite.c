@@ -1,10 +1,10 @@
-/* Objects that etcd holds encrypted are read and written back as they are: the API server encrypts
- * them with the key that is first. */
+/* Encrypted objects are read and written back unchanged: the API server encrypts them with
+ * the first key. */
 #include "cluster/certs/certs.h"
 
 #define PAGE "limit=200"
 
-/* 409 and 404 are fine: somebody else wrote it just now, with the new key, or it is gone. */
+/* 409 and 404 are fine: somebody else has just written it, with the new key, or it was deleted. */
 static int put(struct site *s, const char *path, const json_t *object, struct error *err)
 {
         struct error why CLEANUP(error_release) = { 0 };
@@ -53,8 +53,8 @@ static int write_page(struct site *s, const char *base, const char *plural, cons
                 char *path CLEANUP(free_p) =
                         ns ? xasprintf("%s/namespaces/%s/%s/%s", base, ns, plural, name)
                            : xasprintf("%s/%s/%s", base, plural, name);
-                json_object_set_new(
-                        o, "apiVersion", json_string(version)); /* a list's items do without */
+                /* items of a list have no apiVersion */
+                json_object_set_new(o, "apiVersion", json_string(version));
                 json_object_set_new(o, "kind", json_stringn(kind, strlen(kind) - 4));
                 int r = put(s, path, o, err);
                 if (r < 0)
@@ -88,8 +88,7 @@ static int rewrite(struct site *s, const char *resource, size_t *count, struct e
         return r;
 }
 
-/* "*.*" does not say what there is to be written: whatever it covers is encrypted when somebody
- * writes it next. */
+/* "*.*" does not name resources: what it covers is encrypted when it is written the next time. */
 int certs_rewrite(struct site *s, size_t *count, struct error *err)
 {
         const struct strings *all = &s->cluster->encryption.resources;

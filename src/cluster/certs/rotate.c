@@ -83,7 +83,7 @@ void rotate_text(const struct identity *id, struct str *out)
                                                      : rotate_sentences)[id->rotation.phase[i]]);
 }
 
-/* The old key goes out of use only when nothing is encrypted with it any more. */
+/* The old key is removed only when no object is encrypted with it any more. */
 static int rotate_rewrite(struct site *s, struct str *told, struct error *err)
 {
         size_t n = 0;

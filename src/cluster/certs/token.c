@@ -11,11 +11,11 @@
 #define TTL_DEFAULT "24h"
 #define TTL_MAX     (INT64_C(10) * 365 * 86400)
 #define ID_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789"
-#define TOKEN_MAX   64 /* bytes of a file that has one */
+#define TOKEN_MAX   64 /* maximum size of a file with a token */
 
 /* ---- create ---- */
 
-/* A value of a Secret's data, which is base64; only what a token holds: short ASCII. */
+/* A value in a Secret's data (base64); only short ASCII, as in a token. */
 static const char *token_value(const json_t *secret, const char *key, char out[256])
 {
         static const char letters[] =
@@ -82,7 +82,7 @@ static int token_expiration(const struct token_wish *wish, char out[32], struct 
         return 0;
 }
 
-/* One line; its text is never part of a message. */
+/* Reads one line; its text never appears in a message. */
 static int token_chosen(const char *file, char id[7], char secret[17], struct error *err)
 {
         struct str text CLEANUP(str_wipe_release) = { 0 };
@@ -121,7 +121,7 @@ static json_t *token_json(
                 "endpoint", endpoint, "caCertHash", hash, "join", join);
 }
 
-/* A token of that ID exists: with the same secret it becomes valid anew, as it would be new. */
+/* A token with that ID exists: with the same secret, it gets the validity of a new one. */
 static int token_again(struct site *s, const char *id, const char *secret, const char *body,
         json_t **made, struct error *err)
 {
@@ -142,7 +142,7 @@ static int token_again(struct site *s, const char *id, const char *secret, const
                 err, "choose another ID, or delete that one: slipway token delete %s", id);
 }
 
-/* The Secret of it, as the API has it. */
+/* Creates the token's Secret in the API. */
 static int token_put(struct site *s, const char *id, const char *secret, const char *expiration,
         const char *user, json_t **made, struct error *err)
 {
@@ -158,7 +158,8 @@ static int token_put(struct site *s, const char *id, const char *secret, const c
         return r < 0 ? error_wrap(err, "making the token") : 0;
 }
 
-/* The machine may also read the cluster's keys: the command that joins it says with which key. */
+/* Lets the machine read the cluster's keys; the join command contains the key
+ * that decrypts them. */
 static int token_for_control_plane(
         struct site *s, const json_t *made, json_t *out, struct error *err)
 {
@@ -205,7 +206,7 @@ int token_create(struct site *s, const struct token_wish *wish, json_t **out, st
         if (r == 0 && wish->control_plane) {
                 struct error ignored CLEANUP(error_release) = { 0 };
                 r = token_for_control_plane(s, made, *out, err);
-                if (r < 0) /* nobody has seen it */
+                if (r < 0) /* nobody has seen it: delete it */
                         token_delete(s, id, &ignored);
         }
         wipe(secret, sizeof(secret));

@@ -1,5 +1,5 @@
-/* Giving free space back. A member answers nobody while it rewrites its file, so they go one after
- * the other. */
+/* Defragmentation. A member does not answer while it rewrites its file, so the members are
+ * defragmented one after the other. */
 #include "cluster/etcd/etcd.h"
 
 #define PATIENCE 1800 /* seconds for one member */
@@ -8,9 +8,8 @@ static void on_over(struct member *m, json_t *answer, const char *trouble, void 
 {
         struct step *s = arg;
         struct error err CLEANUP(error_release) = { 0 };
-        bool good = !trouble ||
-                    has_prefix(trouble, "etcdctl gave no answer (status 0)"); /* these print no JSON
-                                                                                 when all is well */
+        /* these commands print no JSON on success */
+        bool good = !trouble || has_prefix(trouble, "etcdctl gave no answer (status 0)");
         if (!good) {
                 error_set(&err, EIO, EXIT_STEP, "%s", trouble);
                 error_hint(&err, "slipway etcd members shows the state of etcd");

@@ -10,8 +10,8 @@ struct ask {
 
 /* ---- numbers ---- */
 
-/* jansson's integers have a sign, and a real would lose digits: what is longer than any of those
- * becomes text. */
+/* jansson's integers are signed, and a real would lose digits: numbers that are too
+ * long become strings. */
 json_t *etcd_json(const char *text)
 {
         struct str s CLEANUP(str_release) = { 0 };
@@ -45,15 +45,15 @@ char *etcd_id(uint64_t id, char out[17])
         return out;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 const char *etcd_endpoint(const struct member *m)
 {
         return m->node->ip[0].family == 6 ? "https://[::1]:2379" : "https://127.0.0.1:2379";
 }
 
-/* etcdctl's errors are a line of JSON ({"level":"warn",…,"error":"…"}) and then "Error: …": the
- * words after it are what a person wants. */
+/* etcdctl prints a line of JSON ({"level":"warn",…,"error":"…"}) and then "Error: …": returns the
+ * text after "Error:". */
 static char *etcd_trouble(int status, const char *errors)
 {
         char *line = str_last_line_of(errors ? errors : "");
@@ -91,13 +91,13 @@ void etcd_ask(struct member *m, const char *const *words, unsigned seconds, etcd
                 fn(m, NULL, "its machine is not connected", arg);
                 return;
         }
-        struct ask *q =
-                arena_new(m->site->arena, struct ask); /* a link that is freed tells nobody */
+        /* in the arena: a link that is freed calls nobody */
+        struct ask *q = arena_new(m->site->arena, struct ask);
         *q = (struct ask){ m, fn, arg };
         member_run(m, argv, NULL, ANSWER_MAX, on_etcd_ask_answer, q);
 }
 
-/* ---- what answers say ---- */
+/* ---- reading answers ---- */
 
 static const char *etcd_ask_text_at(const json_t *o, const char *key)
 {
@@ -148,7 +148,7 @@ bool etcd_state(const json_t *answer, struct etcd_state *out)
         return out->id != 0;
 }
 
-#define DEFRAG_FROM ((int64_t)64 << 20) /* a smaller file is not worth it */
+#define DEFRAG_FROM ((int64_t)64 << 20) /* smaller files are not defragmented */
 
 bool etcd_wants_defrag(const struct etcd_state *s)
 {

@@ -1,10 +1,10 @@
-/* Looking at every member: all are asked at once, each on its own node. */
+/* Queries all members at the same time, each on its own node. */
 #include <event2/event.h>
 
 #include "cluster/etcd/etcd.h"
 
-#define PATIENCE 30 /* seconds for all of it */
-#define ASK      8  /* for one answer */
+#define PATIENCE 30 /* seconds in total */
+#define ASK      8  /* seconds for one answer */
 
 static void node_over(struct etcd_seen *n)
 {
@@ -41,7 +41,8 @@ static void on_list(struct member *m, json_t *answer, const char *trouble, void 
         answer_over(n);
 }
 
-/* A leader may be named for a while after it is gone; an answer that needed the others is proof. */
+/* Members may still name a leader that is dead. Only a read through the quorum proves that
+ * they have one. */
 static void on_health(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
         struct etcd_seen *n = arg;
@@ -57,8 +58,8 @@ static void etcd_look_ask_all(struct etcd_seen *n)
         etcd_ask(n->member, ETCD_HEALTH, ASK, on_health, n);
 }
 
-/* Three numbers of etcd's own measurements, which it also tells while it waits for a quorum: its
- * log applied, its revision, its size. */
+/* Three values from etcd's metrics, which it serves even without a quorum: the applied index, the
+ * revision and the size. */
 static void on_awake(struct link *l, int status, const char *out, const char *errors, void *arg)
 {
         struct etcd_seen *n = arg;
@@ -74,7 +75,7 @@ static void on_awake(struct link *l, int status, const char *out, const char *er
         etcd_look_ask_all(n);
 }
 
-/* One that was started without a quorum answers no question, so it is measured: twice, for it may
+/* A member without a quorum answers no queries, so its metrics are read: twice, because it may
  * still be reading its log. */
 static void wake(struct etcd_seen *n)
 {
@@ -152,7 +153,7 @@ static bool has_quorum(const struct etcd_view *v)
         return voters && most > voters / 2;
 }
 
-/* The list of the member that has heard most is the one that counts. */
+/* Takes the member list of the member with the newest data. */
 static void read_peers(struct etcd_view *v)
 {
         const struct etcd_seen *best = NULL;

@@ -1,5 +1,5 @@
-/* Members of an etcd that lives: one comes as a learner, catches up and is promoted. Leaving is
- * etcd_leave.c. */
+/* Adding members to a running etcd: as a learner that catches up and is promoted.
+ * Removing one: etcd_leave.c. */
 #include "cluster/etcd/etcd_member.h"
 
 #define WAIT_SECONDS 900
@@ -7,12 +7,12 @@
 #define LOOK_MS      500
 #define LATER_MS     1000
 
-/* ---- asking those that vote ---- */
+/* ---- choosing a voter ---- */
 
 struct member *etcd_voter(const struct member *m)
 {
         struct site *s = m->site;
-        for (size_t pass = 0; pass < 2; pass++) { /* those who stay first */
+        for (size_t pass = 0; pass < 2; pass++) { /* members that stay come first */
                 for (size_t i = 0; i < (pass ? s->found.removed_count : s->count); i++) {
                         struct member *one = pass ? s->found.removed[i] : &s->members[i];
                         const struct etcd_peer *p =
@@ -61,8 +61,8 @@ struct joining {
 
 static void join_ask(struct op *o);
 
-/* All that are there now, by URL: etcd compares. One that has not started yet has no name, so it is
- * called as the file calls it. */
+/* All current members by URL, which etcd compares. A member that has not started has no name yet
+ * and gets the one in the file. */
 static const char *etcd_member_initial_cluster(const struct member *m)
 {
         struct site *s = m->site;
@@ -85,7 +85,7 @@ static void joined(struct joining *j)
         op_done(&j->op, NULL);
 }
 
-/* What etcd said to a change of its members. */
+/* etcd's answer to a change of its members. */
 static void changed(struct joining *j, const json_t *answer, const char *trouble,
         const char *refused, const char *did)
 {
@@ -115,7 +115,7 @@ static void on_stale_removed(struct member *at, json_t *answer, const char *trou
                 "removed its lost member from etcd");
 }
 
-/* Its machine was off, and has its data: it goes on where it was, if it still may. */
+/* The machine was off and has its data: the member continues with it, if etcd still lists it. */
 static void started(struct joining *j, const struct etcd_peer *p)
 {
         struct member *m = j->member;
@@ -130,7 +130,7 @@ static void started(struct joining *j, const struct etcd_peer *p)
         op_done(&j->op, &err);
 }
 
-/* The list is asked for anew before each move: what a killed run did is seen, not assumed. */
+/* The member list is read again before each change, to see what a killed run has done. */
 static void on_join_list(struct member *at, json_t *answer, const char *trouble, void *arg)
 {
         struct joining *j = arg;
@@ -180,7 +180,8 @@ void step_etcd_join(struct step *s)
                 return;
         *j = (struct joining){ .member = m };
         op_begin(&j->op, m->site, s);
-        op_wait(&j->op, m, op_cut); /* nobody is added to etcd who cannot be reached to start it */
+        /* a member is added only while its node can be reached to start it */
+        op_wait(&j->op, m, op_cut);
         step_deadline(s, JOIN_SECONDS,
                 "'slipway etcd members' shows their state; run again when they are healthy");
         join_ask(&j->op);
@@ -207,7 +208,7 @@ static void on_promoted(struct member *at, json_t *answer, const char *trouble, 
         if (op_over(&p->op))
                 return;
         if (answer)
-                promote_ask(&p->op); /* and look that it is so */
+                promote_ask(&p->op); /* and checks the result */
         else
                 promote_later(p, trouble);
 }

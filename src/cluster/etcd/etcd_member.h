@@ -1,4 +1,4 @@
-/* What joining, promotion and leaving have in common. */
+/* Common to joining, promotion and removal of members. */
 #ifndef SLIPWAY_ETCD_MEMBER_H
 #define SLIPWAY_ETCD_MEMBER_H
 
@@ -7,20 +7,21 @@
 
 #define ETCD_ASK_SECONDS 20
 
-/* Steps; arg: member. */
-void step_etcd_join(struct step *s); /* as a learner; after this its NodeSpec says whom it joins */
+/* Steps; arg: member. step_etcd_join adds a learner; afterwards its NodeSpec names the members
+ * that it joins. */
+void step_etcd_join(struct step *s);
 void step_etcd_promote(struct step *s);
 
-/* A voter that can be asked and stays, other than `m` itself; by the site's peers. NULL: there is
- * none. */
+/* A reachable voter other than `m` that is not being removed, according to the site's
+ * peers, or NULL. */
 struct member *etcd_voter(const struct member *m);
-/* Ends the operation and its step; why NULL: nobody could be asked. */
+/* Ends the operation and its step. why NULL: no member could be queried. */
 void etcd_member_fail(struct op *o, const char *what, const char *why);
 void etcd_peers_read(struct site *s, const json_t *answer);
-/* etcd changes its members only when all that vote have been together for five seconds: right after
- * one came it says no, and means not yet. */
+/* etcd changes its members only when all voters have been connected for five seconds. Right after a
+ * member joined it refuses, and the request is repeated. */
 bool etcd_not_yet(const char *trouble);
-/* fn in a second; the step says why. */
+/* Calls fn in a second; `why` is shown as the step's progress. */
 void etcd_later(struct op *o, const char *why, void (*fn)(struct op *o));
 
 #endif

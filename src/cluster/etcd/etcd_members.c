@@ -1,11 +1,12 @@
-/* Members as one object:
+/* The members as a JSON object:
  *
- *   cluster, quorum, problems[]: sentences
- *   members[]: name, node (of cluster.yaml, null when there is none), id, address, started,
- * learner, leader, version, dbSize, inUse, quota, revision, raftIndex, raftApplied, raftTerm,
- * alarms[], defragment, trouble
+ *   cluster, quorum
+ *   problems[]: sentences
+ *   members[]: name, node (of cluster.yaml, or null), id, address, started, learner, leader,
+ *     version, dbSize, inUse, quota, revision, raftIndex, raftApplied, raftTerm, alarms[],
+ *     defragment, trouble
  *
- * A node of cluster.yaml that is no member has a row too, with id null. */
+ * A node of cluster.yaml that is not a member has a row too, with id null. */
 #include "base/print.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/site/answer.h"

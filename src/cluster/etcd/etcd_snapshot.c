@@ -1,5 +1,5 @@
-/* Taking a snapshot: one member that is in step saves it on its own disk, checks it there, and it
- * comes here over the link. */
+/* Taking a snapshot: one member that is up to date saves it on its own disk and checks it there;
+ * then the file is transferred to this computer. */
 #include "cluster/etcd/transfer.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/etcd/snapshots.h"
@@ -8,18 +8,18 @@
 #define NO_ROOM    75
 #define OUTPUT_MAX (64 << 10)
 #define ASK        10   /* seconds */
-#define PATIENCE   7200 /* for all of it, however large and slow */
+#define PATIENCE   7200 /* seconds in total, also for large files and slow links */
 
 struct taking {
         struct step *step;
         struct snapshot *snapshot;
         struct member *best;
-        struct etcd_state state; /* of the best; its texts are not used */
+        struct etcd_state state; /* of the best member; its texts are not used */
         size_t asked, refused;
         struct transfer transfer;
 };
 
-/* ---- bringing it here ---- */
+/* ---- transfer ---- */
 
 static void ignore(struct link *l, int status, const char *out, const char *errors, void *arg) {}
 
@@ -94,7 +94,7 @@ static void on_taken(struct link *l, int status, const char *out, const char *er
         }
 }
 
-/* ---- taking it ---- */
+/* ---- saving ---- */
 
 static void take(struct taking *t)
 {
@@ -116,7 +116,8 @@ static void take(struct taking *t)
                         "the connection to %s was cut", t->best->node->name);
 }
 
-/* Who has applied most; not the leader where another is as far, for it has enough to do. */
+/* The member with the highest applied index; if several have it, not the leader, which has
+ * the most load. */
 static bool better(const struct etcd_state *a, const struct etcd_state *b)
 {
         return a->applied != b->applied ? a->applied > b->applied : b->id == b->leader;

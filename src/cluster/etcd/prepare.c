@@ -14,7 +14,7 @@ static int etcd_no_quorum(const struct etcd_view *v, const char *what, struct er
 
 /* ---- snapshot ---- */
 
-/* The member to ask: in step, and not the leader where another is. */
+/* A member that is up to date, if possible not the leader. */
 static const struct etcd_seen *snapshot_member(const struct etcd_view *v)
 {
         const struct etcd_seen *best = NULL;

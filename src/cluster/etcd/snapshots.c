@@ -10,7 +10,7 @@
 #include "cluster/etcd/snapshots.h"
 
 #define DESCRIPTION_MAX (64 << 10)
-#define SLACK           ((int64_t)32 << 20) /* beyond the file itself */
+#define SLACK           ((int64_t)32 << 20) /* free space beyond the file's size */
 
 static char *own_dir(const struct site *s) { return path_join(s->identity.dir, "snapshots"); }
 
@@ -20,7 +20,7 @@ static const char *snapshots_dir_of(struct arena *a, const char *path)
         return !slash ? "." : slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
 }
 
-/* ---- a new one ---- */
+/* ---- new snapshots ---- */
 
 int snapshot_name(
         struct snapshot *s, struct site *site, const char *dir, const char *to, struct error *err)
@@ -110,14 +110,15 @@ int snapshot_describe(const struct snapshot *s, struct error *err)
         return r < 0 ? r : file_write(json_path, text, strlen(text), 0600, FILE_SYNC, NULL, err);
 }
 
-/* ---- one that is there ---- */
+/* ---- existing snapshots ---- */
 
 static int snapshots_by_name(const void *a, const void *b)
 {
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The .db files of a directory, the newest last; names have their time in them. In the arena. */
+/* The .db files of a directory, the newest last (their names contain the time). Allocated
+ * in the arena. */
 static size_t snapshots_list(struct arena *a, const char *dir, const char ***out)
 {
         DIR *d = opendir(dir);
@@ -178,7 +179,7 @@ static const char *snapshots_text_at(struct arena *a, const json_t *o, const cha
         return t ? arena_strdup(a, t) : NULL;
 }
 
-/* The file is as it was when it was taken: by the .sha256 beside it, and the .json. */
+/* Compares the file with the .sha256 and the .json beside it. */
 static int check_digest(struct snapshot *s, const json_t *o, struct error *err)
 {
         char *path CLEANUP(free_p) = xasprintf("%s.sha256", s->path);
@@ -197,16 +198,16 @@ static int check_digest(struct snapshot *s, const json_t *o, struct error *err)
                 err, "use another snapshot, or fetch this one again from where it was copied to");
 }
 
-/* Everything a cluster stores says who it is: the authority's certificate stands in every
- * namespace's kube-root-ca.crt. */
+/* A snapshot identifies its cluster: every namespace's kube-root-ca.crt contains
+ * the CA certificate. */
 static bool holds_our_ca(const struct snapshot *s, int fd)
 {
         const char *pem = s->site->identity.ca[CA_CLUSTER].cert,
                    *line = pem ? strchr(pem, '\n') : NULL;
         if (!line || !s->size)
                 return false;
-        for (int i = 0; i < 3 && strchr(line + 1, '\n');
-                i++) /* a line from its middle: its first are alike in all of them */
+        /* a line from the middle, since all certificates start alike */
+        for (int i = 0; i < 3 && strchr(line + 1, '\n'); i++)
                 line = strchr(line + 1, '\n');
         size_t n = strcspn(line + 1, "\n");
         void *map = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -238,7 +239,7 @@ static int check_owner(const struct snapshot *s, int fd, bool force, struct erro
                 "name a snapshot of this cluster; --force uses it anyway, and pods' tokens may then be of no use");
 }
 
-/* A store's file begins with two meta pages: bbolt's magic stands in the first. */
+/* The file of a store begins with two meta pages; the first contains bbolt's magic number. */
 static bool is_store(int fd)
 {
         uint32_t magic = 0;

@@ -1,5 +1,5 @@
-/* Snapshots of etcd as files here: STATE/NAME/snapshots/NAME-20261116T002512Z.db, beside each
- * NAME.db.sha256 (as sha256sum -c reads it) and NAME.db.json. */
+/* Snapshots of etcd on this computer: STATE/NAME/snapshots/NAME-20261116T002512Z.db, and beside
+ * each NAME.db.sha256 (for sha256sum -c) and NAME.db.json. */
 #ifndef SLIPWAY_SNAPSHOTS_H
 #define SLIPWAY_SNAPSHOTS_H
 
@@ -10,40 +10,40 @@ struct snapshot {
         struct site *site;
         const char *path; /* of the .db; in the arena */
         char digest[SHA256_HEX];
-        int64_t size, revision, keys; /* revision, keys: -1 when no .json says them */
+        int64_t size, revision, keys; /* revision, keys: -1 without a .json */
         const char *version;          /* of etcd; NULL: unknown */
         const char *taken;            /* "2026-11-16T00:25:12Z"; NULL: unknown */
-        const char *node;             /* where; NULL: unknown */
-        const char *cluster, *id;     /* whose it is; NULL: unknown */
-        int64_t expected; /* bytes of the store when it was looked at: for the check of room */
+        const char *node;             /* where it was taken; NULL: unknown */
+        const char *cluster, *id;     /* whose data it is; NULL: unknown */
+        int64_t expected;             /* size of the store, to check the free space */
 };
 
-/* Where one that is taken now would go: `to`, or a new name in `dir`, or in the cluster's own
- * directory (which is made). */
+/* The path of a new snapshot: `to`, or a new name in `dir`, or in the cluster's own directory
+ * (which is created). */
 int snapshot_name(
         struct snapshot *s, struct site *site, const char *dir, const char *to, struct error *err);
-/* Refuses when the file system there has no room for `expected`. */
+/* Refuses if the file system has no space for `expected` bytes. */
 int snapshot_room(const struct snapshot *s, struct error *err);
-/* What stands beside it, once the .db is whole. */
+/* Writes .sha256 and .json once the .db is complete. */
 int snapshot_describe(const struct snapshot *s, struct error *err);
 json_t *snapshot_json(const struct snapshot *s);
 
-/* A snapshot by its path, or its name in the cluster's directory; NULL: the newest there. Its
- * digest is compared with what stands beside it. Refused: unknown, damaged, of another cluster
- * (unless `force`), not a snapshot at all. */
+/* A snapshot by path, or by name in the cluster's directory; NULL: the newest there. Its
+ * digest is checked. Refuses files that are unknown, damaged, no snapshot, or of another
+ * cluster (unless `force`). */
 int snapshot_open(
         struct snapshot *s, struct site *site, const char *name, bool force, struct error *err);
 
-/* What the node says of one that it made: three lines, etcdutl's JSON, the digest, the size. false:
- * that cannot be read. */
+/* Reads what a node printed about its snapshot: etcdutl's JSON, the digest and the size, one per
+ * line. Returns false if that is invalid. */
 bool snapshot_said(struct snapshot *s, const char *lines);
-/* Brings it here from c->remote, when there is room; ends c->step when there is none. c has step,
- * member, remote, fn and arg. */
+/* Transfers it here from c->remote if there is space, otherwise ends c->step. c has step, member,
+ * remote, fn and arg. */
 struct transfer;
 void snapshot_bring(struct snapshot *s, struct transfer *c);
 
-/* The step: the healthiest of the etcd members that are connected takes it, it is checked there,
- * and comes here. arg: struct snapshot, named already. */
+/* A step: the best of the connected etcd members saves the snapshot and checks it; then it is
+ * transferred here. arg: struct snapshot that has its name already. */
 void step_snapshot(struct step *s);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define PIECE ((size_t)512 << 10)
 
-/* The run is over before the file was whole. */
+/* The run ended before the file was complete. */
 static void transfer_release(struct op *o)
 {
         struct transfer *c = (struct transfer *)((char *)o - offsetof(struct transfer, op));
@@ -54,15 +54,15 @@ static void progress(struct transfer *c, const char *word)
                 "%s %" PRId64 " of %" PRId64 " MB", word, c->moved >> 20, c->size >> 20);
 }
 
-/* ---- here ---- */
+/* ---- on this computer ---- */
 
 static void on_piece(struct link *l, const void *data, size_t n, void *arg)
 {
         struct transfer *c = arg;
         const char *p = data;
         int64_t before = c->moved >> 22;
-        if (c->moved + (int64_t)n >
-                c->size) { /* nothing beyond what was announced reaches the disk */
+        /* never writes more than was announced */
+        if (c->moved + (int64_t)n > c->size) {
                 c->over = true;
                 return;
         }
@@ -139,7 +139,7 @@ void transfer_fetch(struct transfer *c)
                                                       .arg = c });
 }
 
-/* ---- there ---- */
+/* ---- on the node ---- */
 
 static void transfer_script(struct transfer *c, const char *text,
         void (*fn)(struct link *, int, const char *, const char *, void *))
@@ -238,7 +238,7 @@ void transfer_send(struct transfer *c)
         c->size = st.st_size;
         if (!*c->digest)
                 sha256_fd(c->fd, c->digest);
-        /* 10: it has to be sent */
+        /* status 10: the node does not have the file yet */
         transfer_script(c,
                 "set -e; umask 077; mkdir -p \"$(dirname \"$1\")\"; if test -f \"$1\" && test \"$(sha256sum <\"$1\" | cut -c1-64)\" = \"$2\"; then exit 0; fi; "
                 ": >\"$1.part\"; exit 10",

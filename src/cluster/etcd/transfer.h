@@ -1,38 +1,38 @@
-/* Files between this computer and a node, over the link that is open already: pieces of a program's
- * output one way, pieces of its input the other. A file is whole and its digest right before it
- * gets its name, on either side. */
+/* Transfers files between this computer and a node over the open link, in pieces of a
+ * program's output or input. On both sides a file gets its name only when it is complete and
+ * its digest is right. */
 #ifndef SLIPWAY_TRANSFER_H
 #define SLIPWAY_TRANSFER_H
 
 #include "base/sha256.h"
 #include "cluster/site/op.h"
 
-#define TRANSFER_MAX ((int64_t)32 << 30) /* bytes of one file; etcd itself warns at 8 GB */
+#define TRANSFER_MAX ((int64_t)32 << 30) /* bytes of one file; etcd warns at 8 GB */
 
 struct transfer {
-        struct step *step; /* shown as its progress */
+        struct step *step; /* shows the progress */
         struct member *member;
-        const char *remote, *local; /* paths; must stay until fn */
+        const char *remote, *local; /* paths; valid until fn is called */
         int64_t size;
         char digest[SHA256_HEX];
-        void (*fn)(struct transfer *c,
-                struct error *err); /* once, from the loop; err NULL: it is there */
+        /* called once, from the loop; err NULL: success */
+        void (*fn)(struct transfer *c, struct error *err);
         void *arg;
-        /* inside: */
+        /* internal: */
         struct op op;
         char *part;
         int fd;
         int64_t moved;
         struct sha256 sum;
-        int failure; /* errno of the first write that failed */
-        bool over;   /* more came than was announced */
+        int failure; /* errno of the first failed write */
+        bool over;   /* more bytes arrived than announced */
 };
 
-/* From the node; size and digest say what must come. The local file is on disk, 0600, when fn is
- * told so. */
+/* From the node; size and digest are the expected ones. When fn reports success, the local file is
+ * on disk with mode 0600. */
 void transfer_fetch(struct transfer *c);
-/* To the node; size and digest are filled in from the local file when they are not. A file that is
- * there already is not sent again. 0600, root's. */
+/* To the node; size and digest are taken from the local file if not set. A file that the node has
+ * already is not sent again. It gets mode 0600 and belongs to root. */
 void transfer_send(struct transfer *c);
 
 #endif

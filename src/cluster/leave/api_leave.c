@@ -1,7 +1,7 @@
-/* A control-plane node that leaves and can be asked: its API server ends in order, while its etcd
- * is still a member, and takes itself out of the API's Service. One that goes with its machine
- * stays there until its Lease ends, and for a quarter of a minute pods are sent to nobody; as long
- * as that the others would wait for its controller manager. */
+/* Stops the API server of a removed control-plane node that can be reached, while its etcd is still
+ * a member, so that it deletes itself from the API's Service. Otherwise it stays there until its
+ * Lease expires, and for 15 seconds connections of pods fail; the other controller managers would
+ * wait as long for the leader's lease. */
 #include "base/pods.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/leave/leave.h"
@@ -13,21 +13,23 @@ static void on_api_leave_left(
 {
         struct step *s = arg;
         char *line CLEANUP(free_p) = str_last_line_of(errors ? errors : "");
-        if (status == 0 && !(out && has_prefix(out, "left"))) { /* there is none */
+        /* there is no API server on this node */
+        if (status == 0 && !(out && has_prefix(out, "left"))) {
                 step_unchanged(s);
                 return;
         }
         if (status == 0)
                 step_changed(s, "stopped the API server");
-        else /* the node goes all the same, and the Lease ends by itself */
+        else
+                /* the node is removed anyway, and the Lease expires by itself */
                 step_changed(s,
                         "its API server did not stop (%.200s): pods may be sent to it for a quarter of a minute more",
                         *line ? line : "the connection was cut");
         step_done(s, NULL);
 }
 
-/* The kubelet first, or it would start it again. Whoever keeps the node after all has both started
- * by up. */
+/* The kubelet stops first, or it would restart the API server. If the node is kept after all,
+ * `up` starts both. */
 void step_api_leave(struct step *s)
 {
         struct member *m = s->arg;

@@ -1,10 +1,10 @@
-/* Members of etcd leave: nobody who would take the quorum along, and one at a time. */
+/* Removing etcd members: one at a time, and only if the quorum is kept. */
 #include "cluster/etcd/etcd_member.h"
 #include "cluster/leave/leave.h"
 
 #define LEAVE_SECONDS 180
 
-/* One that stays and can be asked. */
+/* A member that stays and can be queried. */
 static struct member *asker(struct site *s)
 {
         for (size_t i = 0; i < s->count; i++) {
@@ -20,8 +20,8 @@ static struct member *asker(struct site *s)
 
 struct quorum {
         struct step *step;
-        size_t rest, well, waiting; /* members that stay, those of them that follow a leader,
-                                       answers still to come */
+        /* members that stay, those of them with a leader, and queries without an answer yet */
+        size_t rest, well, waiting;
 };
 
 static void etcd_leave_decide(struct quorum *q)
@@ -67,7 +67,7 @@ static void on_all_members(struct member *m, json_t *answer, const char *trouble
                 return;
         }
         etcd_peers_read(site, answer);
-        site->found.live = true; /* so who leaves takes its leave */
+        site->found.live = true; /* so members are removed properly */
         const struct etcd_peer *peers = site->found.peers;
         size_t n = site->found.peer_count;
         struct quorum *q = arena_new(site->arena, struct quorum);
@@ -98,7 +98,7 @@ void step_etcd_quorum(struct step *s)
                         "none of the etcd members that stay can be reached");
 }
 
-/* ---- one leaves ---- */
+/* ---- removing one member ---- */
 
 struct leaving {
         struct op op;

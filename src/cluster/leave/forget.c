@@ -1,13 +1,13 @@
-/* Node objects of nodes that leave. What a drain leaves there (pods of DaemonSets, the node's own,
- * those that have ended) is taken away with the object: Kubernetes itself looks at pods of unknown
- * nodes only after a while, and until then their namespaces cannot end. Others stay to it: the host
- * may live yet, and a pod of a StatefulSet must not run twice. */
+/* Deletes the Node objects of removed nodes, and the pods that a drain leaves there (of DaemonSets,
+ * static ones, completed ones). Kubernetes itself deletes pods of unknown nodes only after a while,
+ * and until then their namespaces cannot be deleted. All other pods are left to Kubernetes: the
+ * host may still be running, and a pod of a StatefulSet must not run twice. */
 #include "cluster/leave/leave.h"
 #include "kube/drain.h"
 
 struct forgetting {
         struct step *step;
-        size_t left; /* requests under way */
+        size_t left; /* requests without an answer yet */
         bool removed;
 };
 
@@ -24,7 +24,7 @@ static void one_less(struct forgetting *f)
         step_done(f->step, NULL);
 }
 
-/* Whether it went or not: Kubernetes collects what is left. */
+/* Success or not: Kubernetes deletes the remaining pods itself. */
 static void on_pod(const struct kube_reply *reply, void *arg) { one_less(arg); }
 
 static void on_forget_pods(const struct kube_reply *reply, void *arg)
@@ -72,9 +72,9 @@ static void on_deleted(const struct kube_reply *reply, void *arg)
 void step_delete_node(struct step *s)
 {
         struct member *m = s->arg;
-        bool absent =
-                m->plan.fate == FATE_REMOVE && !m->seen.object &&
-                (!m->seen.known || !m->site->found.api_up); /* etcd's word of a name is no Node's */
+        /* a name that only etcd knows is not a Node's name */
+        bool absent = m->plan.fate == FATE_REMOVE && !m->seen.object &&
+                      (!m->seen.known || !m->site->found.api_up);
         if (!m->site->kube || absent) {
                 step_unchanged(s);
                 return;

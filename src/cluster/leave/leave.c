@@ -1,11 +1,11 @@
-/* Nodes leave the cluster: who, and in which steps. Every operation that takes a node away builds
- * the steps here: up and remove-node for nodes that are no longer in the file, reset for those that
- * are named, down for all. What is done on the host is the agent's (agent/reset/reset.c). */
+/* Removing nodes: which ones, and in which steps. All operations that remove nodes build their
+ * steps here: up and remove-node for nodes that are no longer in the file, reset for the named
+ * ones, down for all. What happens on the host is in agent/reset/reset.c. */
 #include "cluster/leave/leave.h"
 #include "cluster/services/cleanup.h"
 #include "cluster/site/removed.h"
 
-/* ---- who ---- */
+/* ---- choosing nodes ---- */
 
 static size_t staying(const struct site *s, unsigned role)
 {
@@ -26,7 +26,7 @@ static int leave_no_such_node(struct site *s, const char *name, struct error *er
                     : error_hint(err, "slipway status lists its nodes");
 }
 
-/* What is left must still be a cluster. */
+/* The remaining nodes must still form a cluster. */
 static int leave_check_rest(struct site *s, struct error *err)
 {
         static const struct {
@@ -46,8 +46,8 @@ static int leave_check_rest(struct site *s, struct error *err)
 static void leave_mark(struct member *m, unsigned how)
 {
         m->plan.leaving = how;
-        m->seen.known = m->seen.answers =
-                true; /* it is in the file, and its connection is not optional */
+        /* it is in the file, and its connection is required */
+        m->seen.known = m->seen.answers = true;
 }
 
 int leave_choose(struct site *s, const struct strings *names, unsigned how, struct error *err)
@@ -80,8 +80,8 @@ bool leave_all(const struct site *s)
 struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
 {
         bool all = how & LEAVE_ALL, machine = how & LEAVE_MACHINE;
-        bool former = m->plan.fate == FATE_REMOVE; /* not in the file: etcd knows best whether it is
-                                                 a member */
+        /* not in the file: whether it is a member is decided by etcd's own list */
+        bool former = m->plan.fate == FATE_REMOVE;
         bool reset = m->seen.known && !machine && m->seen.answers;
         unsigned roles = m->node->pool->roles;
         const struct {
@@ -115,7 +115,7 @@ void step_unrecord(struct step *s)
         step_done(s, NULL);
 }
 
-/* ---- all that were chosen ---- */
+/* ---- all chosen nodes ---- */
 
 static struct plan_step *leave_connect(struct plan *p, struct member *m, bool optional)
 {
@@ -123,8 +123,8 @@ static struct plan_step *leave_connect(struct plan *p, struct member *m, bool op
         return plan_add(p, PLAN_CONNECT, m);
 }
 
-/* The etcd members that stay are asked, as far as they answer, whether those that leave would take
- * the quorum with them. NULL: no etcd member leaves. */
+/* Queries the remaining etcd members that answer whether the quorum would survive. NULL: no etcd
+ * member is removed. */
 static struct plan_step *leave_quorum(struct site *s, struct plan *p)
 {
         bool any = false;

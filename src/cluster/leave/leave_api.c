@@ -1,4 +1,4 @@
-/* The API's part while a node leaves: whether it answers at all, and the drain. */
+/* The API while a node is removed: whether it answers, and the drain. */
 #include <event2/event.h>
 
 #include "cluster/apply/roll.h"
@@ -34,7 +34,8 @@ static void on_leave_no_api(evutil_socket_t fd, short what, void *arg)
         char *trouble CLEANUP(free_p) = xstrdup(said ? said : "not ready");
         kube_cancel(site->wait);
         site->wait = NULL;
-        kube_free(site->kube); /* the steps after this one see that there is none */
+        /* the next steps see that there is no API */
+        kube_free(site->kube);
         if (!leave_all_forced(site)) {
                 error_set(
                         &err, ETIMEDOUT, EXIT_UNREACHABLE, "the API does not answer: %s", trouble);
@@ -67,9 +68,8 @@ static void on_leave_node(const struct kube_reply *reply, void *arg)
 {
         struct step *s = arg;
         struct member *m = s->arg;
-        if (reply->status == 404 ||
-                (reply->status == 200 &&
-                        !node_ready(reply->body))) { /* nobody there who could let pods end */
+        /* no kubelet is left that could stop the pods */
+        if (reply->status == 404 || (reply->status == 200 && !node_ready(reply->body))) {
                 if (reply->status == 200)
                         step_doing(s, -1, "its kubelet does not respond: not drained");
                 step_unchanged(s);
@@ -84,10 +84,9 @@ void step_leave_drain(struct step *s)
 {
         struct member *m = s->arg;
         bool former = m->plan.fate == FATE_REMOVE;
+        /* an unreachable node is not drained: its pods are deleted with its Node */
         if (m->plan.leaving & (LEAVE_FORCE | LEAVE_ALL) || !m->site->kube ||
-                (former && (!m->site->found.api_up || !m->seen.object ||
-                                   !m->seen.answers))) { /* who is dead is not asked: its pods go
-                                                       with its Node */
+                (former && (!m->site->found.api_up || !m->seen.object || !m->seen.answers))) {
                 step_unchanged(s);
                 return;
         }

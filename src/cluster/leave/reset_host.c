@@ -1,9 +1,10 @@
-/* Kubernetes is taken off a host: what the agent is told for it. */
+/* Resetting a host: what the agent is told for it. */
 #include "base/paths.h"
 #include "cluster/leave/leave.h"
 #include "cluster/site/op.h"
 
-/* `of`: whose it is, which tells the agent what in it is the cluster's. */
+/* `of`: the program that uses the directory, so the agent knows which parts of it
+ * are the cluster's. */
 static struct spec_entry *reset_dir_add(
         struct nodespec *spec, const char *path, const char *of, unsigned flags)
 {
@@ -30,8 +31,7 @@ static void reset_audit_add(struct nodespec *spec, const char *path)
                 e->target = arena_strdup(&spec->arena, slash + 1);
 }
 
-/* The agent knows what it applied; what it cannot know is which directories the Cluster gave to the
- * programs. */
+/* The agent knows what it applied, but not which directories the Cluster gave to the programs. */
 void step_reset_host(struct step *s)
 {
         struct member *m = s->arg;

@@ -1,6 +1,7 @@
 #include "cluster/plan/approval.h"
 
-/* A script goes on, but takes no node away without a yes: a slip in the file must not. */
+/* Without a terminal a run continues, but removes no node without --yes: a mistake in the file must
+ * not do that. */
 int plan_approved(const struct site *s, enum approval given, const json_t *saved, struct error *err)
 {
         if (saved)

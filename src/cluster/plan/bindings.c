@@ -49,7 +49,7 @@ static bool subject_among(const json_t *subjects, const json_t *wanted)
         return false;
 }
 
-/* The role of a binding cannot be changed in place. */
+/* The role of a binding is immutable, so the binding is replaced. */
 static bool refers_elsewhere(const json_t *object)
 {
         const json_t *ref = json_object_get(object, "roleRef");
@@ -110,7 +110,7 @@ static const struct change_words bind_words = { "bind", "is bound to", "" },
                                  unbind_words = { "unbind", "is no longer bound to",
                                          ", no longer in auth.bindings" };
 
-/* A line for each subject of `in` that is not in `out`. The first takes the request with it. */
+/* A line for each subject of `in` that is not in `out`. The first line gets the request. */
 static void subject_lines(struct site *s, const json_t *object, const json_t *in, const json_t *out,
         const struct change_words *w, struct chore *request)
 {
@@ -134,7 +134,7 @@ static void remove_object(struct site *s, const json_t *object, const char *why)
         if (!why)
                 subject_lines(s, object, json_object_get(object, "subjects"), NULL, &unbind_words,
                         &request);
-        if (!request.method) /* a line has taken it */
+        if (!request.method) /* the request was added to a line */
                 return;
         const char *what = arena_printf(s->arena, "binding %s", rights_shown(s, object));
         request.plan =
@@ -215,11 +215,13 @@ void bindings_chores(
         }
 }
 
-/* ---- what the API has ---- */
+/* ---- reading the API ---- */
 
 static const char *const binding_lists[] = {
-        "/apis/" RBAC_V1 "/clusterrolebindings" SELECTOR, "/apis/" RBAC_V1 "/rolebindings" SELECTOR,
-        "/api/v1/namespaces", /* asked only for bindings in one */
+        "/apis/" RBAC_V1 "/clusterrolebindings" SELECTOR,
+        "/apis/" RBAC_V1 "/rolebindings" SELECTOR,
+        /* only for bindings in namespaces */
+        "/api/v1/namespaces",
 };
 enum { LIST_SPACES = 2, LIST_COUNT };
 
@@ -247,8 +249,8 @@ static bool bindings_in_spaces(const struct bindings *all)
 
 static void bindings_ask(struct bindings_look *l);
 
-/* Without an answer nothing is removed, and what is wanted is applied: that changes nothing where
- * it is there already. */
+/* If the API does not answer, nothing is removed and all bindings are applied, which changes
+ * nothing where they exist. */
 static void on_bindings_list(const struct kube_reply *reply, void *arg)
 {
         struct bindings_look *l = arg;

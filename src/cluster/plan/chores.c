@@ -3,7 +3,7 @@
 #include "cluster/plan/serving.h"
 #include "kube/wait.h"
 
-#define CHORES_MAX 2048 /* what else there is, the next run does */
+#define CHORES_MAX 2048 /* the next run does the rest */
 #define ASK_MS     15000
 
 void chore_add(struct site *s, struct chore c)
@@ -17,10 +17,10 @@ void chore_add(struct site *s, struct chore c)
                 s->found.chores->v[s->found.chores->n++] = c;
 }
 
-/* ---- seen ---- */
+/* ---- observed ---- */
 
-/* The requests of machines that kubeadm joined and whose first certificate a person approved:
- * renewals of the same names. */
+/* Renewals by machines that joined with kubeadm, for the names in the certificate that an
+ * operator approved first. */
 static void on_chores_requests(const struct kube_reply *reply, void *arg)
 {
         struct step *step = arg;
@@ -45,7 +45,7 @@ static void ask_requests(struct step *step)
                 step_done(step, NULL);
 }
 
-/* Clusters of before were made with a bootstrap token that each up made good for another day. */
+/* Earlier versions of slipway made a bootstrap token that each `up` extended by a day. */
 static void on_standing_token(const struct kube_reply *reply, void *arg)
 {
         struct step *step = arg;
@@ -108,7 +108,7 @@ struct chores_run {
 
 static void chores_next(struct chores_run *r);
 
-/* 404: somebody else was quicker. */
+/* 404: somebody else has removed it already. */
 static void on_chore(const struct kube_reply *reply, void *arg)
 {
         struct chores_run *r = arg;

@@ -1,18 +1,18 @@
-/* Encryption that comes to a cluster which lives without it. While only some API servers know the
- * key, nothing may be written with it: the others could not read it. So all get the key first
- * (ROTATE_ENCRYPT, phase trust), then all write with it (issue), then what is there already is
- * written again (cmd/rotate.c). One that is alone needs no first phase. How far the API servers are
- * is seen on the machines. */
+/* Adding encryption to a running cluster. While only some API servers have the key, nothing may be
+ * encrypted with it, because the others could not read it. So all API servers get the key first
+ * (ROTATE_ENCRYPT, phase trust), then all encrypt with it (issue), then existing objects are
+ * rewritten (cmd/rotate.c). A single API server does not need the first phase. The current phase is
+ * found on the machines. */
 #include "cluster/plan/encrypt.h"
 
-/* Whether the API server of the machine encrypts: its agent has looked at its manifest. NULL: there
- * is none. */
+/* Whether the machine's API server encrypts, according to the manifest that the agent read. NULL:
+ * no API server. */
 static const json_t *api_encrypts(const struct member *m)
 {
         return json_object_get(json_object_get(m->seen.said, "apiserver"), "encrypts");
 }
 
-/* Without its key nobody could read what is encrypted. */
+/* Without the key, encrypted objects could not be read. */
 static int encrypt_refuse(const struct member *m, struct error *err)
 {
         error_set(err, EINVAL, EXIT_PREFLIGHT,

@@ -1,13 +1,14 @@
-/* Encryption that comes to a cluster which lives without it. */
+/* Adding encryption to a running cluster. */
 #ifndef SLIPWAY_ENCRYPT_H
 #define SLIPWAY_ENCRYPT_H
 
 #include "cluster/site/site.h"
 
-/* When the machines have said what they have, before anything is rendered: begins it where it is
- * due (nothing is written before the plan is approved). Encryption that is to end is refused. */
+/* Called when the machines have reported their state and before anything is rendered:
+ * starts it where necessary (nothing is written before the plan is approved). Removing
+ * encryption is refused. */
 int encrypt_look(struct site *s, struct error *err);
-/* What the plan says of it; NULL: nothing. */
+/* What the plan shows about it; NULL: nothing. */
 const char *encrypt_text(const struct site *s);
 
 #endif

@@ -8,8 +8,8 @@
 #define LOOKUP_SECONDS 5
 #define SHOWN          4 /* addresses in a message */
 
-/* getaddrinfo itself has no limit of time: its thread may outlive this, so what it writes to is not
- * freed then. */
+/* getaddrinfo has no timeout: its thread may outlive this function, and then its result
+ * is not freed. */
 static int endpoint_lookup(const char *name, unsigned family, struct addrinfo **out)
 {
         struct timespec limit = { .tv_sec = LOOKUP_SECONDS };

@@ -4,9 +4,9 @@
 
 #include "config/cluster.h"
 
-/* Refuses a name that this computer's resolver does not answer with exactly api.vip (of its address
- * family) within a few seconds: clients would reach another host, or none. Nothing else is decided
- * by the answer. Blocks. */
+/* Refuses a name that this computer's resolver does not resolve to exactly api.vip (of its
+ * address family) within a few seconds: clients would reach another host, or none. The answer has
+ * no other use. Blocks. */
 int endpoint_check(const struct cluster *c, struct error *err);
 
 #endif

@@ -9,8 +9,8 @@
 
 /* ---- the document ---- */
 
-/* The first scope that is asked for and that the provider does not list; one that lists none may
- * have any. */
+/* The first requested scope that the provider does not list. A provider that lists no scopes
+ * may support any. */
 static const char *scope_missing(const struct oidc *o, const json_t *listed)
 {
         for (size_t i = 0; json_array_size(listed) && i < o->scopes.n; i++) {
@@ -60,7 +60,7 @@ bool issuer_fault(const struct oidc *o, const char *text, size_t n, struct str *
         return bad;
 }
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 static void issuer_warn(struct step *step, const char *why)
 {
@@ -95,7 +95,8 @@ void step_issuer(struct step *step)
         struct transfer *t;
         const char *issuer = s->cluster->auth.oidc.issuer;
         size_t n = strlen(issuer);
-        while (n && issuer[n - 1] == '/') /* as the API server asks */
+        /* as the API server does */
+        while (n && issuer[n - 1] == '/')
                 n--;
         struct transfer_spec spec = { .fd = -1,
                 .url = arena_printf(s->arena, "%.*s" WELL_KNOWN, (int)n, issuer),

@@ -1,5 +1,5 @@
-/* What is: asked of the machines, of etcd and of the API before the plan is made. Nothing here
- * fails a run by itself: a cluster that is yet to be answers nothing. */
+/* The current state, queried from the machines, etcd and the API before the plan is made. Failed
+ * queries do not fail the run: a new cluster answers none. */
 #include <event2/event.h>
 
 #include "cluster/etcd/etcd.h"
@@ -8,23 +8,25 @@
 #include "cluster/plan/plan.h"
 #include "kube/wait.h"
 
-#define ASK_MS \
-        15000 /* a slow answer must not look like none: nodes that are gone are known from it */
-#define API_MS  60000 /* an API that lives may just be starting again, */
-#define ETCD_MS 20000 /* and so may etcd: sooner, as nothing goes before it */
+/* Long, because removed nodes are found through the answer. */
+#define ASK_MS 15000
+#define API_MS 60000 /* an existing API may be restarting */
+/* So may etcd; it starts first, so less time is enough. */
+#define ETCD_MS 20000
 #define LOOK_MS 300
-/* Nodes with all that is in them are large: some at a time. (The API's tokens need no escaping.) */
+/* Node objects are large, so they are listed in pages. (The API's tokens need no escaping.) */
 #define NODE_PAGE "/api/v1/nodes?limit=200"
-#define NODES_MAX 20000 /* more than any cluster has: a list that does not end is refused */
+/* More than any cluster has: a list without end is refused. */
+#define NODES_MAX 20000
 
 struct observe {
         struct site *site;
         struct step *step;
         struct kube *kube;
-        size_t waiting, next; /* next: the member that etcd is asked on when the one before did not
-                                 answer */
-        bool etcd;            /* somebody could be asked for etcd's members */
-        bool dumb;            /* and nobody answers */
+        /* next: the member to query if the one before did not answer */
+        size_t waiting, next;
+        bool etcd; /* a node could be queried for etcd's members */
+        bool dumb; /* but none answered */
 };
 
 static void greeted(struct observe *o)
@@ -43,7 +45,7 @@ static void on_observe_state(struct member *m, json_t *answer, const char *troub
         greeted(arg);
 }
 
-/* Whether those who stay are a quorum matters when one is to leave: only then each is asked. */
+/* Each member is queried only if one is to be removed: then the remaining ones must be a quorum. */
 static void ask_health(struct observe *o)
 {
         struct site *s = o->site;
@@ -62,8 +64,8 @@ static void ask_health(struct observe *o)
         greeted(o);
 }
 
-/* A cluster that is being taken over has no etcdctl yet, and lives all the same: its API answers.
- * Its members are kubeadm's, one beside each API server. */
+/* A cluster that is being adopted has no etcdctl yet, but its API answers. It has kubeadm's
+ * members, one beside each API server. */
 static void adopted_peers(struct site *s)
 {
         s->found.peers = arena_array(s->arena, struct etcd_peer, s->count + 1);
@@ -107,10 +109,9 @@ static void on_peers(struct member *m, json_t *answer, const char *trouble, void
         observe_answered(o);
 }
 
-/* A run that was killed may have left etcd and the API server starting. Without them nobody knows
- * who is cordoned, which version runs and who must be drained, so a plan made now would be a wrong
- * one. Where they have never been they do not come by themselves, nor does the API where etcd is
- * silent. */
+/* etcd and the API server may still be starting after a killed run. A plan without them would be
+ * wrong, since cordons and versions are unknown. There is nothing to wait for if they never
+ * existed; without etcd the API does not start. */
 static bool comes(const struct observe *o, int64_t ms)
 {
         return site_existed(o->site) && run_now(&o->site->run) - o->step->began < ms;
@@ -157,7 +158,7 @@ static void on_observe_version(const struct kube_reply *reply, void *arg)
         own_images_observe(o->site, o->kube, on_kept, o);
 }
 
-/* Something of ours runs on a control-plane node, or what is being taken over. */
+/* A control-plane node has slipway's components, or is being adopted. */
 static bool any_api(const struct site *s, bool gone)
 {
         for (size_t i = 0; i < (gone ? s->found.removed_count : s->count); i++) {
@@ -172,7 +173,7 @@ static bool any_api(const struct site *s, bool gone)
 static void ask_nodes(struct observe *o);
 static void on_observe_nodes(const struct kube_reply *reply, void *arg);
 
-/* The list is kept for the whole run, and these are most of it. */
+/* Removes the largest fields, because the list is kept during the whole run. */
 static void node_list_trim(json_t *list)
 {
         json_t *n;
@@ -184,7 +185,7 @@ static void node_list_trim(json_t *list)
         }
 }
 
-/* Of the tokens that the API gives for the next page. */
+/* Characters in the API's tokens for the next page. */
 #define TOKEN_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=."
 
 static void node_page_ask(struct observe *o, const char *from)
@@ -194,8 +195,7 @@ static void node_page_ask(struct observe *o, const char *from)
                 o->kube, "GET", path ? path : NODE_PAGE, NULL, NULL, ASK_MS, on_observe_nodes, o);
 }
 
-/* 1: there are more, and they were asked for; 0: that was the last page; -1: the list cannot be
- * trusted. */
+/* 1: the next page was requested; 0: this was the last page; -1: the list is invalid. */
 static int node_page_add(struct observe *o, json_t *page)
 {
         json_t **all = &o->site->found.nodes;
@@ -242,8 +242,8 @@ static void ask_nodes_again(evutil_socket_t fd, short what, void *arg)
         ask_nodes(o);
 }
 
-/* Those that are in the file; when none of them has an API that answers yet, those they come after;
- * and once more, when it may just be starting. */
+/* Asks the control-plane nodes of the file; if no API answers there, the removed ones; then again
+ * if the API may be starting. */
 static void ask_nodes(struct observe *o)
 {
         static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
@@ -284,9 +284,9 @@ void step_compare(struct step *s)
                 step_unchanged(s);
                 return;
         }
+        /* nothing of slipway's is there: everything is new */
         if (!m->site->identity.prefix ||
-                (!json_object_get(m->seen.said, "cluster") &&
-                        !member_adopted(m))) { /* nothing of ours is there: all of it will come */
+                (!json_object_get(m->seen.said, "cluster") && !member_adopted(m))) {
                 m->plan.fate = FATE_INSTALL;
                 step_unchanged(s);
                 return;

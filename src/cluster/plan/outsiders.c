@@ -9,13 +9,13 @@
 #define RBAC   "/apis/rbac.authorization.k8s.io/v1"
 #define ASK_MS 15000
 
-/* ---- what they have ---- */
+/* ---- their objects ---- */
 
 struct shelf {
         const char *kind, *path;
-        /* The object is the person's, in part or whole. */
+        /* Whether the object belongs to the user, at least in part. */
         bool (*theirs)(const json_t *object, const char *name);
-        bool shared; /* it has subjects, of whom they may be one */
+        bool shared; /* it has subjects, and the user may be one of them */
         const char *word;
 };
 
@@ -26,8 +26,8 @@ static bool subject_is(const json_t *subject, const char *name)
         return kind && of && streq(kind, "User") && streq(of, name);
 }
 
-/* What auth.bindings binds stays as the file says (bindings.c): the name may be the provider's too.
- */
+/* Bindings of auth.bindings stay as the file has them (bindings.c): the OIDC provider may use
+ * the same name. */
 static bool bound(const json_t *object, const char *name)
 {
         const json_t *subject;
@@ -46,7 +46,7 @@ static bool labelled(const json_t *object, const char *name)
         return of && streq(of, name);
 }
 
-/* One that is approved later would give them another certificate. */
+/* If approved later, the request would give the user another certificate. */
 static bool requested(const json_t *object, const char *name)
 {
         const char *of =
@@ -62,7 +62,7 @@ static const struct shelf shelves[] = {
                 requested, false, "certificate request" },
 };
 
-/* The binding as it is without them; NULL when nobody else is in it and it is not slipway's own. */
+/* The binding without the user; NULL if it has no other subject and is not slipway's own. */
 static char *without(const struct shelf *s, const json_t *object, const char *name)
 {
         json_t *rest = json_array(), *subject;
@@ -73,8 +73,8 @@ static char *without(const struct shelf *s, const json_t *object, const char *na
         if (json_array_size(rest) || streq(object_name(object), ADMINS_BINDING)) {
                 json_t *copy = json_copy((json_t *)object);
                 json_object_set(copy, "subjects", rest);
-                json_object_set_new(
-                        copy, "kind", json_string(s->kind)); /* a list's items do without */
+                /* items of a list have no kind */
+                json_object_set_new(copy, "kind", json_string(s->kind));
                 json_object_set_new(
                         copy, "apiVersion", json_string("rbac.authorization.k8s.io/v1"));
                 text = json_dumps(copy, 0);
@@ -105,12 +105,12 @@ static void add_grant(struct site *s, size_t who, const struct shelf *shelf, con
         };
 }
 
-/* A look at all shelves; `then` is called at its end. */
+/* Reads all shelves, then calls `then`. */
 struct looking {
         struct site *site;
         struct step *step;
         void (*then)(struct looking *l);
-        size_t next; /* shelf */
+        size_t next; /* index of the shelf */
         size_t who, grant;
 };
 
@@ -165,8 +165,8 @@ void step_outsiders(struct step *step)
         o->n = s->identity.prefix ? identity_outsiders(&s->identity, s->cluster, s->arena, &o->v)
                                   : 0;
         s->found.outsiders = o->n ? o : NULL;
-        if (o->n && s->found.api_up && s->kube) /* an API that is replaced is not asked: the new one
-                                             is, when they are shut out */
+        /* if the API is replaced, the new one is queried when access is revoked */
+        if (o->n && s->found.api_up && s->kube)
                 look_begin(step, looked);
         else
                 step_unchanged(step);
@@ -186,7 +186,8 @@ static const char *days_left(const struct outsider *p, time_t now, char out[64])
         return out;
 }
 
-/* The file still binds the name: who left keeps these rights while the certificate lasts. */
+/* The file still binds the name: a removed user keeps these rights until
+ * the certificate expires. */
 static bool bound_in_file(const struct site *s, const char *name)
 {
         const struct bindings *all = &s->cluster->auth.bindings;
@@ -280,7 +281,7 @@ static void outsiders_failed(struct looking *l, const char *what, const char *wh
         step_done(l->step, &err);
 }
 
-/* 404: somebody else was quicker. */
+/* 404: somebody else has removed it already. */
 static void on_outsiders_removed(const struct kube_reply *reply, void *arg)
 {
         struct looking *l = arg;

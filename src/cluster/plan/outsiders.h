@@ -1,32 +1,32 @@
-/* People who are no longer in the file are shut out: what the API knows of them goes, and how long
- * their certificate still lasts is said. */
+/* Revokes the access of users that are no longer in the file: deletes their objects in the API, and
+ * tells how long their certificate is still valid. */
 #ifndef SLIPWAY_OUTSIDERS_H
 #define SLIPWAY_OUTSIDERS_H
 
 #include "cluster/site/site.h"
 
-/* What an outsider has in the API. */
+/* An object in the API that gives a removed user access. */
 struct grant {
         const char *what; /* "ClusterRoleBinding ops", "token abcdef" */
         const char *path;
-        char *rest; /* the binding without them, JSON; NULL: it is removed whole */
+        char *rest; /* the binding without the user, as JSON; NULL: delete it */
 };
 struct outsiders {
         struct outsider *v;
         size_t n;
-        struct grant **grants; /* of each; known when the API answered */
+        struct grant **grants; /* of each user; known if the API answered */
         size_t *grant_count;
-        const char *trouble; /* the API's word when it would not say; NULL: none */
+        const char *trouble; /* the API's error; NULL: none */
 };
 
-/* Secrets with this label are a person's: tokens made with `token create --user NAME`, or others
- * that were labelled by hand. */
+/* Secrets with this label belong to a user: tokens made with `token create --user NAME`, or others
+ * with the label. */
 #define USER_LABEL "slipway.dev/user"
 
-void step_outsiders(
-        struct step *s); /* arg: site; before the plan: who is there to be shut out, and what of */
+/* arg: site; before the plan: finds removed users and their objects */
+void step_outsiders(struct step *s);
 void step_shut_out(struct step *s); /* arg: site; after the API's objects */
-/* For the plan. Nothing when there is nobody. */
+/* For the plan. Appends nothing if there are none. */
 void outsiders_text(const struct site *s, struct str *out);
 json_t *outsiders_json(const struct site *s);
 

@@ -31,7 +31,7 @@ bool own_image_differs(const struct site *s, enum own_image part)
                !streq(wanted, s->found.own_images_now[part]);
 }
 
-/* The first part from `part` on that the file names. */
+/* The next component, from `part` on, whose image is in the file. */
 static enum own_image own_images_next(const struct site *s, enum own_image part)
 {
         while (part < OWN_IMAGE_COUNT && !own_image_wanted(s->cluster, part))
@@ -39,7 +39,7 @@ static enum own_image own_images_next(const struct site *s, enum own_image part)
         return part;
 }
 
-/* ---- look ---- */
+/* ---- observe ---- */
 
 struct looking {
         struct site *site;
@@ -119,7 +119,7 @@ struct keeping {
         struct site *site;
         struct step *step;
         enum own_image part;
-        bool sent, any; /* this part's new image was sent; some part's was */
+        bool sent, any; /* the new image of this part, or of any part, was sent */
 };
 
 static void own_images_ask(struct keeping *k);
@@ -179,11 +179,11 @@ static void on_own_images_asked(const struct kube_reply *reply, void *arg)
         struct keeping *k = arg;
         const char *image = workload_image(reply->body, parts[k->part].container);
         if (k->step->state != STEP_RUNNING)
-                return; /* its time is over */
+                return; /* the step has timed out */
         if (reply->error && reply->status < 500 && reply->status) {
                 own_images_fail(k, reply->error);
         } else if (reply->error) {
-                own_images_again(k); /* an API server may just be going */
+                own_images_again(k); /* an API server may be stopping */
         } else if (!image) {
                 own_images_fail(k, "it has no container of that name");
         } else if (!streq(image, own_image_wanted(k->site->cluster, k->part))) {

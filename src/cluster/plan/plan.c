@@ -6,7 +6,7 @@
 #include "config/fabric.h"
 #include "kube/wait.h"
 
-/* ---- what a change starts again ---- */
+/* ---- what a change restarts ---- */
 
 static const struct {
         enum part part;
@@ -83,9 +83,9 @@ bool upgrade_member(const struct member *m)
 
 /* ---- refusals ---- */
 
-/* etcd's members one after another: those that are dead leave first, then some come, are promoted
- * and well, then those that live leave. At no moment may there be fewer healthy voters than a
- * quorum. One whose machine is off may come back or not: it does not count. */
+/* etcd's members change one after another: failed ones are removed, new ones join, are promoted and
+ * become healthy, then healthy ones are removed. There must always be a quorum of healthy voters. A
+ * member whose machine is off does not count, because it may not start again. */
 static void count_coming(
         const struct site *s, const struct member *m, size_t *healthy, size_t *come, size_t *fresh)
 {
@@ -93,9 +93,8 @@ static void count_coming(
         bool comes = (m->plan.joins && m->plan.fate != FATE_START) || m->plan.promotes;
         *healthy += m->seen.etcd_healthy && !m->plan.promotes;
         *come += comes;
-        *fresh +=
-                comes &&
-                (!p || p->learner); /* else it takes the place of what it was before it was lost */
+        /* otherwise it replaces its own lost member */
+        *fresh += comes && (!p || p->learner);
 }
 
 static int check_quorum(const struct site *s, struct error *err)
@@ -131,7 +130,8 @@ static int check_quorum(const struct site *s, struct error *err)
         return 0;
 }
 
-/* A blank disk where data was is a loss: to begin anew beside what is left would end it. */
+/* A blank disk where etcd had data means lost data. Starting a new etcd beside the rest would lose
+ * the rest too. */
 static int check_loss(const struct site *s, struct error *err)
 {
         size_t blank = 0, held = 0;
@@ -174,8 +174,8 @@ static int check_loss(const struct site *s, struct error *err)
                 "'slipway etcd restore SNAPSHOT' brings it back; to start over, run 'slipway down' first; nothing was changed");
 }
 
-/* Nobody leaves an etcd that does not answer: their votes would stay, and what is left would never
- * have a quorum again. */
+/* No member is removed while etcd does not answer: its vote would remain, and the others might
+ * never have a quorum again. */
 static int check_leave(const struct site *s, struct error *err)
 {
         bool off = true;
@@ -192,7 +192,7 @@ static int check_leave(const struct site *s, struct error *err)
                     : "'slipway status' says why; without a quorum, 'slipway etcd recover' rebuilds it; nothing was changed");
 }
 
-/* Who was taken out of etcd and still has its old data would only bring harm. */
+/* A node that was removed from etcd must not start with its old data. */
 static int check_strays(const struct site *s, struct error *err)
 {
         for (size_t i = 0; s->found.live && i < s->count; i++) {
@@ -250,8 +250,8 @@ static bool runs_pods(const char *path)
         return false;
 }
 
-/* The kubelet or what runs containers is another program afterwards: pods are moved away before. A
- * changed flag of theirs disturbs no pod. */
+/* Pods are evicted before the program of the kubelet or the container runtime changes. Changed
+ * flags do not affect pods. */
 static bool needs_drain(const struct member *m)
 {
         const char *now = member_version(m);
@@ -261,8 +261,8 @@ static bool needs_drain(const struct member *m)
         if (now && version_parse(now, &running) &&
                 version_compare(&running, &m->site->cluster->kubernetes) != 0)
                 return true;
-        for (size_t i = 0; i < m->plan.change_count && !member_adopted(m);
-                i++) /* the same version, from another place */
+        /* not if adopted: then the same version only comes from another path */
+        for (size_t i = 0; i < m->plan.change_count && !member_adopted(m); i++)
                 if (m->plan.changes[i].kind == SPEC_ARTIFACT &&
                         m->plan.changes[i].state == STATE_CHANGED &&
                         runs_pods(m->plan.changes[i].name))
@@ -277,19 +277,15 @@ static void decide_etcd(struct site *s, struct member *m)
         const struct etcd_peer *p = etcd_peer_of(s->found.peers, s->found.peer_count, m->node);
         if (!s->found.live || !(m->node->pool->roles & ROLE_ETCD))
                 return;
-        if (member_has_etcd(m) ||
-                (m->plan.fate == FATE_START && p)) /* what is on the disk of a machine that is off,
-                                                 step_etcd_join sees when it is on */
+        /* if the machine is off, step_etcd_join checks its disk later */
+        if (member_has_etcd(m) || (m->plan.fate == FATE_START && p))
                 m->plan.promotes = p && p->learner;
         else
-                m->plan.joins =
-                        !p || *p->client || p->learner ||
-                        site_existed(
-                                s); /* else the first run was stopped before it came to this node */
+                /* if the cluster never existed, the first run was interrupted before this node */
+                m->plan.joins = !p || *p->client || p->learner || site_existed(s);
 }
 
-/* Somebody took its Node away, or a store was put back that never had it; what runs there does not
- * notice. */
+/* Its Node was deleted, or a restored snapshot does not have it; the kubelet does not notice. */
 static bool unregistered(const struct member *m)
 {
         return m->site->found.api_up && !m->seen.object && m->run.connect && !m->run.missing &&

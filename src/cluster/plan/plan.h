@@ -1,12 +1,12 @@
-/* The plan: what stands between what is and what is wanted, node by node, with what it disrupts.
- * Made from what the agents, etcd and the API say; shown by `plan` and before `up` changes
- * anything. */
+/* The plan: the difference between observed and wanted state, node by node, with what it
+ * disrupts. Made from answers of the agents, etcd and the API; shown by `plan`, and by `up`
+ * before it changes anything. */
 #ifndef SLIPWAY_PLAN_H
 #define SLIPWAY_PLAN_H
 
 #include "cluster/site/removed.h"
 
-/* What starts again on a node, in the order it is told. */
+/* What restarts on a node, in the order of its output. */
 enum part {
         PART_API = 1 << 0,
         PART_CONTROLLERS = 1 << 1,
@@ -18,7 +18,7 @@ enum part {
         PART_BALANCER = 1 << 7,
         PART_VIP = 1 << 8,
 };
-/* Those whose restart is felt beyond the node: one control-plane node after another. */
+/* Restarts that affect other nodes: done on one control-plane node after another. */
 #define PARTS_ONE_BY_ONE (PART_API | PART_CONTROLLERS | PART_ETCD | PART_KUBELET | PART_RUNTIME)
 
 /* Steps before the plan. */
@@ -26,30 +26,28 @@ void step_preflight(struct step *s); /* arg: site */
 void step_observe(struct step *s);   /* arg: site */
 void step_compare(struct step *s);   /* arg: member */
 
-/* Decides fates, restarts and joins from what was observed. Fails, with nothing changed, on what
+/* Decides fates, restarts and joins from what was observed. Refuses, with nothing changed, what
  * must not be done: quorum, skew, lost data. */
 int plan_make(struct site *s, struct error *err);
-/* Its part that needs no more than the API: before anything is fetched for a version that is
- * refused. */
+/* The check that needs only the API, so that nothing is fetched for a version that is refused. */
 int plan_check_version(const struct site *s, struct error *err);
 bool plan_empty(const struct site *s);
-/* For people, and for programs. */
+/* As text and as JSON. */
 void plan_text(const struct site *s, bool every_file, struct str *out);
 json_t *plan_json(const struct site *s);
-/* Whether a plan that was saved as JSON is the one that was made now; the sentence says what is not
- * as it was. */
+/* Whether a plan saved as JSON is equal to the current one; the error says what differs. */
 int plan_compare(const struct site *s, const json_t *saved, struct error *err);
-/* "restarts the API server and the kubelet"; "" when nothing does. */
+/* "restarts the API server and the kubelet"; "" if nothing restarts. */
 void plan_restarts(unsigned parts, struct str *out);
 const char *fate_name(enum fate f);
-/* Which part a changed entry starts again: 0 when none. */
+/* The part that a changed entry restarts; 0: none. */
 unsigned plan_part(const struct change *c);
 
-/* The Node is of this machine, and not of one that had its name before. */
+/* The Node belongs to this machine, not to an earlier one with the same name. */
 bool member_is(const struct member *m, const json_t *object);
-/* The version a node's kubelet runs now ("1.36.1"), or NULL. */
+/* The version of the running kubelet ("1.36.1"), or NULL. */
 const char *member_version(const struct member *m);
-/* Its kubelet changes its version in this run. */
+/* This run changes the version of its kubelet. */
 bool upgrade_member(const struct member *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* The plan for people and for programs: the same facts. */
+/* The plan as text and as JSON, with the same facts. */
 #include "addon/service.h"
 #include "base/print.h"
 #include "cluster/etcd/etcd.h"
@@ -19,8 +19,8 @@ static const char *plan_show_state_word(enum wire_state state)
         return (size_t)state < ARRAY_SIZE(words) ? words[state] : "change";
 }
 
-/* One that our record does not know: what the API or etcd says of it is told, and nothing more than
- * that is removed. */
+/* A node that is not in slipway's record: what the API or etcd reports is shown, and it is removed
+ * only from those two. */
 static void unknown_words(const struct member *m, struct str *out)
 {
         bool etcd = etcd_peer_of(m->site->found.peers, m->site->found.peer_count, m->node) != NULL;
@@ -55,7 +55,7 @@ static void remove_words(const struct member *m, struct str *out)
                                              : "; it does not answer: nothing on it is touched");
 }
 
-/* What happens to the node, beyond the changes themselves. */
+/* What happens to the node, beyond the changed entries. */
 static void node_words(const struct member *m, struct str *out)
 {
         switch (m->plan.fate) {
@@ -83,13 +83,10 @@ static void node_words(const struct member *m, struct str *out)
                 else if (!m->plan.restarts && m->plan.change_count)
                         str_add(out, "disrupts nothing");
         }
+        /* known only when it runs */
         const char *etcd =
                 m->plan.joins && m->plan.fate == FATE_START
-                        ? "its etcd comes back, or joins as a learner if its data is gone" /* seen
-                                                                                              when
-                                                                                              it
-                                                                                              runs
-                                                                                            */
+                        ? "its etcd comes back, or joins as a learner if its data is gone"
                 : m->plan.joins    ? "its etcd joins as a learner and is promoted"
                 : m->plan.promotes ? "its etcd is promoted"
                                    : NULL;
@@ -99,7 +96,7 @@ static void node_words(const struct member *m, struct str *out)
                 text_addf(out, "%s%s", out->len ? "; " : "", m->plan.note);
 }
 
-/* The only API server, or the only etcd, is away while it starts again. */
+/* The only API server or the only etcd member restarts. */
 static bool api_outage(const struct site *s)
 {
         size_t planes = cluster_count(s->cluster, ROLE_CONTROL_PLANE),
@@ -167,7 +164,7 @@ void plan_text(const struct site *s, bool all, struct str *out)
                         if (s->members[i].plan.note)
                                 text_addf(out, "  %s: %s\n", s->members[i].node->name,
                                         s->members[i].plan.note);
-                services_text(s->found.services, all, out); /* what stays */
+                services_text(s->found.services, all, out); /* unchanged ones */
                 warning_text(s, out);
                 return;
         }
@@ -241,9 +238,9 @@ json_t *plan_json(const struct site *s)
         return o;
 }
 
-/* ---- a plan that was saved ---- */
+/* ---- a saved plan ---- */
 
-/* The node whose part differs; NULL: none does. */
+/* The first node whose part differs, or NULL. */
 static const char *plan_show_other_node(const json_t *saved, const json_t *now)
 {
         size_t n = json_array_size(saved) > json_array_size(now) ? json_array_size(saved)
@@ -259,7 +256,8 @@ static const char *plan_show_other_node(const json_t *saved, const json_t *now)
 int plan_compare(const struct site *s, const json_t *saved, struct error *err)
 {
         json_t *now = plan_json(s), *warned = json_object_get(saved, "warning");
-        if (warned) /* a provider that answers, or not, is no other plan */
+        /* whether the provider answers makes no difference to the plan */
+        if (warned)
                 json_object_set(now, "warning", warned);
         const char *node = plan_show_other_node(
                 json_object_get(saved, "nodes"), json_object_get(now, "nodes"));

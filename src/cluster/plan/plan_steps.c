@@ -1,15 +1,15 @@
 #include "cluster/plan/plan.h"
 #include "cluster/plan/plan_steps.h"
 
-#define RESTARTS "" /* the node's own list */
-#define FORMER_FILE \
-        "the file as it was before, and 'slipway up' again" /* how most changes are undone */
+#define RESTARTS "" /* the restarts of the node */
+/* How most changes are undone. */
+#define FORMER_FILE "the file as it was before, and 'slipway up' again"
 
 static const struct plan_row {
         const char *name; /* of the run's step */
         const char *what;
         const char *disrupts; /* NULL: nothing */
-        const char *undo;     /* NULL: there is nothing to undo */
+        const char *undo;     /* NULL: nothing to undo */
 } plan_rows[PLAN_KINDS] = {
         [PLAN_PREPARE] = { "prepare", "make what the provider needs once", NULL, "'slipway down'" },
         [PLAN_MACHINE] = { "machine", "make or start the machine", NULL,
@@ -98,7 +98,8 @@ void plan_after(struct plan_step *s, struct plan_step *other)
         if (!other)
                 return;
         size_t n = s->wait_count;
-        if (!(n & (n - 1))) { /* room for twice as many at every power of two */
+        /* the array doubles at every power of two */
+        if (!(n & (n - 1))) {
                 struct plan_step **waits =
                         arena_array(s->plan->arena, struct plan_step *, n ? n * 2 : 1);
                 if (n)

@@ -1,5 +1,5 @@
-/* Preflight: every problem of every machine at once, before anything changes. A check looks at what
- * one machine's agent said; what is compared between machines stands at the end. */
+/* Preflight: reports all problems of all machines at once, before anything changes. Most checks
+ * read what one machine's agent reported; those that compare machines are at the end. */
 #include <time.h>
 
 #include "base/sha256.h"
@@ -106,8 +106,8 @@ static void check_swap(struct look *l)
 #define MIN_MEMORY ((json_int_t)900 << 20)
 #define MIN_DISK   ((json_int_t)3 << 30)
 
-#define EVICTS_BELOW \
-        15 /* percent of the images' disk: the kubelet's own, where nothing else is said */
+/* Percent free on the images' disk: the kubelet's default. */
+#define EVICTS_BELOW 15
 
 static bool evicts_by_share(const struct look *l)
 {
@@ -146,8 +146,8 @@ static void check_size(struct look *l)
         }
 }
 
-/* Half a minute is more than certificates forgive: they begin five minutes in the past, leases last
- * seconds. */
+/* Certificates are valid from five minutes in the past, but leases last only seconds: more than
+ * half a minute is refused. */
 static void check_clock(struct look *l)
 {
         json_int_t there = json_integer_value(json_object_get(l->m->seen.said, "time")) /
@@ -189,8 +189,9 @@ static void check_ports(struct look *l)
 {
         size_t i;
         json_t *p;
+        /* slipway's own program listens there */
         if (ours(l))
-                return; /* it is we who listen */
+                return;
         json_array_foreach(json_object_get(l->m->seen.said, "ports"), i, p)
         {
                 json_int_t port = json_integer_value(json_object_get(p, "port"));
@@ -239,7 +240,7 @@ static void check_address(struct look *l)
 static void (*const checks[])(struct look *) = { check_root, check_arch, check_init, check_kernel,
         check_swap, check_size, check_clock, check_leftovers, check_ports, check_address };
 
-/* Machines copied from one image: the same id means the same DHCP lease, the same node. */
+/* Machines cloned from one image may have the same id, and so the same DHCP lease and Node. */
 static void preflight_compare(struct look *l, const char *key, const char *what, const char *hint)
 {
         const struct site *s = l->m->site;
@@ -250,7 +251,7 @@ static void preflight_compare(struct look *l, const char *key, const char *what,
                                 s->members[i].node->name);
 }
 
-/* What only the checks above read is not kept for the rest of the run. */
+/* Frees what only these checks read. */
 static void preflight_trim(json_t *said)
 {
         static const char *const keys[] = { "ports", "disks", "leftovers", "swap", "features" };
@@ -265,8 +266,8 @@ void step_preflight(struct step *s)
         size_t problems = 0, looked = 0;
         for (size_t i = 0; i < site->count; i++) {
                 struct look l = { .step = s, .m = &site->members[i] };
-                if (!l.m->seen.said ||
-                        l.m->seen.looked) /* not there yet; or it was looked at before the plan */
+                /* not reached yet, or checked before the plan */
+                if (!l.m->seen.said || l.m->seen.looked)
                         continue;
                 looked++;
                 l.m->seen.looked = true;
@@ -274,8 +275,8 @@ void step_preflight(struct step *s)
                         checks[j](&l);
                 preflight_compare(&l, "machineId", "machine id",
                         "remove /etc/machine-id there and run systemd-machine-id-setup");
-                if (site->cluster->provider.kind !=
-                        PROVIDER_LOCAL) /* containers share their computer's */
+                /* containers share their computer's */
+                if (site->cluster->provider.kind != PROVIDER_LOCAL)
                         preflight_compare(&l, "productUuid", "product uuid",
                                 "give the virtual machine a uuid of its own");
                 preflight_compare(&l, "hostname", "host name",

@@ -2,8 +2,8 @@
 #include "cluster/plan/plan.h"
 #include "kube/wait.h"
 
-/* Two kubelets of one name would fight for one Node. That the old one still reports is the API's
- * word, which here leads only to a refusal. */
+/* Two kubelets with the same name would overwrite each other's Node. That the old one is still
+ * running is reported by the API, so it only leads to a refusal. */
 static int still_serves(const struct member *m, const struct host_record *h, struct error *err)
 {
         if (!m->seen.object || !node_ready(m->seen.object) || member_is(m, m->seen.object))
@@ -16,7 +16,7 @@ static int still_serves(const struct member *m, const struct host_record *h, str
                 m->node->name);
 }
 
-/* Other members would go on asking at the address they know. */
+/* The other members would continue to use the known address. */
 static int same_host(const struct member *m, const struct host_record *h, struct error *err)
 {
         const char *id = member_machine_id(m);

@@ -3,10 +3,10 @@
 #include "config/edit.h"
 #include "cluster/plan/scale.h"
 
-#define COUNT_MAX 10000 /* as the schema has it */
+#define COUNT_MAX 10000 /* as in the schema */
 
-/* What the file says now must be what was meant, and no more: `kept` nodes of before, `fresh` new
- * ones. */
+/* The edited file must have exactly the intended nodes: `kept` existing ones and
+ * `fresh` new ones. */
 static int scale_check_meant(const struct cluster *before, const struct cluster *after, size_t kept,
         size_t fresh, struct error *err)
 {
@@ -23,7 +23,7 @@ static int scale_check_meant(const struct cluster *before, const struct cluster 
                 "a value is shared by an alias or a merge key: edit the file by hand, then run 'slipway up'; nothing was changed");
 }
 
-/* What would be left must still be a cluster. */
+/* The remaining nodes must still form a cluster. */
 static int scale_check_rest(
         const struct cluster *before, const struct cluster *after, struct error *err)
 {
@@ -180,7 +180,7 @@ int scale_remove(struct edit *e, const struct strings *names, struct cluster **c
         int r = 0;
         for (size_t i = 0; r == 0 && i < names->n; i++)
                 r = cluster_node(*c, names->v[i]) ? 0 : scale_no_node(*c, names->v[i], err);
-        /* from the last to the first, so that the numbers at a pool's end need not be kept out */
+        /* from last to first: nodes at the end of a pool are removed by lowering its count */
         for (size_t i = r == 0 ? (*c)->node_count : 0; r == 0 && i-- > 0;)
                 if (strings_contain(names, (*c)->nodes[i].name)) {
                         r = scale_remove_one(e, (*c)->nodes[i].name, err);

@@ -1,4 +1,4 @@
-/* More or fewer nodes, as edits of the cluster's files: nothing is written here. */
+/* More or fewer nodes, as edits of the cluster's files. Nothing is written to disk here. */
 #ifndef SLIPWAY_CLUSTER_SCALE_H
 #define SLIPWAY_CLUSTER_SCALE_H
 
@@ -11,8 +11,8 @@ struct scale_count {
 
 /* "worker=3" */
 int scale_parse(struct arena *a, const char *word, struct scale_count *out, struct error *err);
-/* *c: the Cluster of the files as they are; then that with these counts. Refuses what would change
- * other nodes too, or leave no cluster. */
+/* *c: the Cluster of the current files; afterwards the one with these counts. Refuses edits that
+ * would change other nodes too or leave no cluster. */
 int scale_pools(struct edit *e, const struct scale_count *v, size_t n, struct cluster **c,
         struct error *err);
 /* The same without these nodes. */

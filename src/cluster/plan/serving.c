@@ -15,8 +15,8 @@ static const char *serving_text(const json_t *o, const char *key)
         return s ? s : "";
 }
 
-/* A name that is safe in a path, in a URL and on a terminal: those of nodes and of requests are
- * of this kind. */
+/* A name that is safe in a path, in a URL and on a terminal. Names of nodes and requests
+ * are always safe. */
 static bool serving_plain(const char *s)
 {
         size_t n = strlen(s);
@@ -45,7 +45,7 @@ static bool names_same(const struct strings *a, const struct strings *b)
         return true;
 }
 
-/* What a kubelet puts into its request: the addresses its Node says it has. */
+/* The names in a kubelet's request: the addresses in its Node. */
 static struct strings node_says(struct arena *a, const json_t *node)
 {
         const json_t *all = json_object_get(json_object_get(node, "status"), "addresses"), *o;
@@ -65,7 +65,7 @@ static struct strings node_says(struct arena *a, const json_t *node)
         return l;
 }
 
-/* Hosts that clients of the API, and slipway, mean somebody else by. */
+/* Hosts that stand for something else to clients of the API or to slipway. */
 static bool host_taken(const struct cluster *c, const char *host)
 {
         const char *endpoint = cluster_endpoint_host(c);
@@ -110,7 +110,7 @@ static const json_t *node_items(const json_t *nodes)
         return json_is_array(nodes) ? nodes : json_object_get(nodes, "items");
 }
 
-/* Another Node says that it is that. */
+/* Another Node has this address. */
 static const char *serving_other_node(
         struct arena *a, const json_t *nodes, const char *node, const char *name)
 {
@@ -265,8 +265,8 @@ struct chore serving_chore(struct arena *a, const struct serving *r)
                 status = json_object_get(csr, "status");
         }
         json_object_set_new(status, "conditions", json_pack("[o]", yes));
-        json_object_set_new(csr, "kind",
-                json_string("CertificateSigningRequest")); /* a list's items do without */
+        /* items of a list have no kind */
+        json_object_set_new(csr, "kind", json_string("CertificateSigningRequest"));
         json_object_set_new(csr, "apiVersion", json_string("certificates.k8s.io/v1"));
         char *body CLEANUP(free_p) = json_dumps(csr, 0);
         json_decref(csr);
@@ -282,7 +282,7 @@ struct chore serving_chore(struct arena *a, const struct serving *r)
         };
 }
 
-/* ---- what was approved ---- */
+/* ---- approved names ---- */
 
 static char *joined_path(const struct site *s, const char *node)
 {

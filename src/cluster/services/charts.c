@@ -1,5 +1,5 @@
-/* What a change of a chart does, object by object: helm renders what is wanted, and tells what is
- * there. */
+/* What a change of a chart does, object by object: helm renders the wanted manifest and prints
+ * the current one. */
 #include "cluster/services/services.h"
 #include "kube/documents.h"
 
@@ -8,7 +8,8 @@
 struct comparing {
         struct op op;
         struct service *service;
-        bool lenient; /* without the API's word on kinds that the chart itself brings */
+        /* without the API's check of kinds that the chart itself defines */
+        bool lenient;
         json_t *before, *after;
         void (*fn)(struct error *err, void *arg);
         void *arg;
@@ -60,7 +61,7 @@ static void comparing_end(struct comparing *c, struct error *err)
 
 static void on_chart_judged(struct error *err, void *arg) { comparing_end(arg, err); }
 
-/* Every object of a release is in its namespace, unless it says another. */
+/* Sets the release's namespace on objects that have none. */
 static void place_objects(json_t *objects, const char *ns)
 {
         static const char *const cluster_wide[] = { "Namespace", "ClusterRole",
@@ -94,8 +95,8 @@ static void compare_judge(struct comparing *c)
         json_decref(placed);
 }
 
-/* What slipway's own reader refuses (a key twice, an object without a name) helm may still take:
- * then the plan cannot say what changes. */
+/* slipway's reader refuses manifests that helm may accept (a duplicate key, an object without a
+ * name): then the plan cannot show what changes. */
 static bool read_manifest(struct comparing *c, const char *text, json_t **out)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -114,7 +115,8 @@ static void on_manifest(const struct helm_result *r, void *arg)
         if (r->status == 0 && !read_manifest(c, r->out, &c->before))
                 comparing_end(c, NULL);
         else
-                compare_judge(c); /* one whose manifest cannot be had: all of it is new */
+                /* without a current manifest everything is new */
+                compare_judge(c);
 }
 
 static void ask_manifest(struct comparing *c)
@@ -134,7 +136,7 @@ static void ask_manifest(struct comparing *c)
 
 static void chart_render(struct comparing *c);
 
-/* Objects of kinds that the chart's own crds/ define, which are not there yet. */
+/* The chart's crds/ define the kinds of some objects, and are not installed yet. */
 static bool lacks_kinds(const char *trouble)
 {
         return strstr(trouble, "resource mapping not found") ||
@@ -177,8 +179,9 @@ static void chart_render(struct comparing *c)
         if (s->revision)
                 call.args[n++] = "--is-upgrade";
         if (api)
-                call.args[n++] = "--dry-run=server"; /* templates may look things up */
-        if (api && !c->lenient) { /* schemas are the API's own business: services_judge */
+                call.args[n++] = "--dry-run=server"; /* templates may use lookup */
+        /* the API checks schemas: services_judge */
+        if (api && !c->lenient) {
                 call.args[n++] = "--validate";
                 call.args[n++] = "--disable-openapi-validation";
         }

@@ -1,4 +1,4 @@
-/* The API judges objects before anything is changed: what it would refuse, the plan refuses. */
+/* The API checks objects before anything is changed: the plan refuses what the API would refuse. */
 #include "cluster/services/services.h"
 
 struct judging {
@@ -19,7 +19,7 @@ static void on_judged(const char *error, void *arg)
         j->fn(error ? &err : NULL, j->arg);
 }
 
-/* Hooks are made anew each time, and helm removes the former ones first. */
+/* helm creates hooks again each time, and deletes the previous ones first. */
 static bool is_hook(const json_t *object)
 {
         return json_object_get(json_object_get(json_object_get(object, "metadata"), "annotations"),

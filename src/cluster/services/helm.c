@@ -10,7 +10,7 @@
 
 #define AT_ONCE     6
 #define ERRORS_MAX  ((size_t)64 << 10)
-#define WORDS_MAX   600 /* characters of helm's own words in a sentence */
+#define WORDS_MAX   600 /* characters of helm's output in a sentence */
 #define PROGRAM_MAX ((size_t)256 << 20)
 #define MISSING_HINT \
         "install helm 3 on this computer, or let artifacts.source find it: it is a program of the catalogue (upstream, the mirror, or built with Go)"
@@ -46,7 +46,7 @@ static void helm_job_free(struct helm_job *j)
         proc_free(j->proc);
         if (j->timer)
                 event_free(j->timer);
-        str_wipe_release(&j->out); /* manifests hold Secrets */
+        str_wipe_release(&j->out); /* manifests contain Secrets */
         str_release(&j->errors);
         for (size_t i = 0; i <= HELM_ARGS_MAX; i++)
                 free(j->args[i]);
@@ -67,7 +67,7 @@ static void job_end(struct helm_job *j, const struct helm_result *r)
         helm_pump(h);
 }
 
-/* helm's words without its prefixes, as one line. */
+/* helm's error output without its prefixes, as one line. */
 static char *helm_words(const struct helm_job *j, int status)
 {
         static const char *const prefixes[] = {
@@ -163,13 +163,13 @@ static void found_program(struct helm *h, const char *program, struct error *err
         h->finding = false;
         if (program)
                 h->program = xstrdup(program);
-        for (struct helm_job *j;
-                !program && (j = h->first);) /* each in its turn: fn may ask more */
+        /* in order, because fn may add more */
+        for (struct helm_job *j; !program && (j = h->first);)
                 job_failed(j, err);
         helm_pump(h);
 }
 
-/* The blob of the cache becomes a program: a blob itself is no file to execute. */
+/* Copies the blob from the cache to an executable file. */
 static int program_copy(const struct item *item, char **out, struct error *err)
 {
         char *cache CLEANUP(free_p) = NULL;
@@ -253,7 +253,7 @@ static void on_version_exit(struct proc *p, int status, void *arg)
                 helm_fetch(h);
 }
 
-/* Another version than 3 has other options. */
+/* Only version 3 has the options that are used here. */
 static void helm_find(struct helm *h)
 {
         static const char *const argv[] = { "helm", "version", "--template", "{{.Version}}", NULL };
@@ -274,7 +274,7 @@ static void helm_find(struct helm *h)
                 helm_fetch(h);
 }
 
-/* ---- all of it ---- */
+/* ---- life cycle ---- */
 
 static void helm_pump(struct helm *h)
 {
@@ -288,7 +288,8 @@ static void helm_pump(struct helm *h)
                 next = j->next;
                 if (!j->proc) {
                         job_start(j);
-                        next = h->first; /* one that cannot start ends, and others may come */
+                        /* a job that cannot start is removed, and fn may add others */
+                        next = h->first;
                         while (next && next->proc)
                                 next = next->next;
                 }

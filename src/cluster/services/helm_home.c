@@ -1,11 +1,11 @@
-/* helm's home: its settings, credentials and caches, for one run. */
+/* helm's home for one run: settings, credentials and caches. */
 #include "base/file.h"
 #include "cluster/services/helm.h"
 #include "cluster/services/relay.h"
 
 #define PREFIX "slipway-helm-"
 
-/* Whatever the user has set for a helm of their own does not reach ours. */
+/* Settings for the user's own helm must not affect this one. */
 static const char *const emptied[] = { "HELM_KUBEASUSER", "HELM_KUBEASGROUPS", "HELM_KUBEAPISERVER",
         "HELM_KUBETOKEN", "HELM_KUBECAFILE", "HELM_KUBECONTEXT", "HELM_KUBETLS_SERVER_NAME",
         "HELM_NAMESPACE", "HELM_DEBUG", "HELM_KUBEINSECURE_SKIP_TLS_VERIFY" };
@@ -116,9 +116,9 @@ int helm_dir(struct site *s, const char *name, const char **path, struct error *
         return dir_make(*path, 0700, err);
 }
 
-/* ---- the way to the API ---- */
+/* ---- the connection to the API ---- */
 
-/* The host of "https://host:port", without the brackets of IPv6: the name in its certificate. */
+/* The host in "https://host:port", without the brackets of IPv6: the name in the certificate. */
 static char *url_host(const char *url)
 {
         const char *host = url + strlen("https://"), *end = strrchr(host, ':');

@@ -16,7 +16,7 @@ static void add_document(struct str *out, json_t *object)
 
 /* ---- the inventory: the ConfigMap kube-system/slipway-services ---- */
 
-/* Of one file. `with`: what was there before stays in it, until it is deleted. */
+/* The entry of one file. `with`: includes removed objects until they are deleted. */
 static json_t *inventory_entry(const struct site *s, const struct service *one, bool with)
 {
         const json_t *had = json_object_get(
@@ -45,7 +45,7 @@ static bool inventory_listed(const json_t *list, const char *name)
         return false;
 }
 
-/* Namespaces that slipway made, also those that the file no longer names. */
+/* Namespaces that slipway created, including those that are no longer in the file. */
 static json_t *inventory_namespaces(const struct site *s)
 {
         const struct strings *wanted = &s->cluster->services.namespaces;
@@ -57,7 +57,7 @@ static json_t *inventory_namespaces(const struct site *s)
         return all;
 }
 
-/* The document of the ConfigMap; `during`: while objects are applied and deleted. */
+/* The ConfigMap; `during`: while objects are applied and deleted. */
 static void inventory_document(const struct site *s, bool during, struct str *out)
 {
         const struct services_found *f = s->found.services;
@@ -128,8 +128,8 @@ struct manifests_run {
         struct op op;
         size_t at;
         struct workloads *workloads;
-        const char *what;                      /* is asked of the API now */
-        void (*next)(struct manifests_run *m); /* when it is done */
+        const char *what;                      /* the current request to the API */
+        void (*next)(struct manifests_run *m); /* called after it */
 };
 
 static void on_manifests_call(const char *error, void *arg)
@@ -165,7 +165,7 @@ static void manifests_end(struct manifests_run *m) { op_done(&m->op, NULL); }
 
 static void on_manifests_ready(void *arg) { manifests_inventory(arg, false, manifests_end); }
 
-/* Calls fn for each object that was taken out of a file. */
+/* Calls fn for each object that was removed from a file. */
 static void each_pruned(struct manifests_run *m, void (*fn)(json_t *object, void *arg), void *arg)
 {
         const struct services_found *f = m->op.site->found.services;

@@ -14,8 +14,8 @@ struct services_look {
         struct op op;
         struct services_found *found;
         json_t *secrets, *namespaces;
-        size_t at;      /* the chart whose package is looked for */
-        size_t waiting; /* comparisons under way */
+        size_t at;      /* index of the chart whose package is looked up */
+        size_t waiting; /* comparisons without a result yet */
         struct error error;
 };
 
@@ -40,7 +40,7 @@ static struct service *look_add(struct services_look *l, enum service_kind kind,
         return s;
 }
 
-/* ---- the file ---- */
+/* ---- the files ---- */
 
 static int look_manifest(struct services_look *l, size_t at, struct error *err)
 {
@@ -132,11 +132,12 @@ static void on_compared(struct error *err, void *arg)
                 look_end(l);
 }
 
-/* What would change, and what the API says to it: all at once. */
+/* Compares all changes and has the API check them, at the same time. */
 static void look_compare(struct services_look *l)
 {
         struct site *site = l->op.site;
-        site->found.services = l->found; /* for those who ask whether the API is there */
+        /* for code that checks whether the API answers */
+        site->found.services = l->found;
         l->waiting = 1;
         for (size_t i = 0; i < l->found->n; i++) {
                 struct service *s = &l->found->v[i];
@@ -173,7 +174,7 @@ static bool service_known(const struct services_look *l, enum service_kind kind,
         return false;
 }
 
-/* Objects of all files: one that moved from a file to another is not deleted. */
+/* The objects of all files: an object that moved to another file is not deleted. */
 static json_t *all_objects(const struct services_look *l)
 {
         json_t *all = json_array();
@@ -183,7 +184,7 @@ static json_t *all_objects(const struct services_look *l)
         return all;
 }
 
-/* Which objects come and go; what they hold is not compared. */
+/* Shows which objects are created and deleted; their contents are not compared. */
 static void show_objects(struct service *s, const json_t *stay)
 {
         json_t *now = json_array();
@@ -283,7 +284,7 @@ static void look_namespaces(struct services_look *l)
         }
 }
 
-/* Nothing can be made in a namespace that is being deleted. */
+/* A namespace that is being deleted accepts no objects. */
 static int look_terminating(const struct services_look *l, struct error *err)
 {
         for (size_t i = 0; i < l->found->n; i++) {

@@ -1,5 +1,5 @@
-/* Where a chart comes from: a directory, an archive, or a repository. What a repository gives is
- * pinned by its digest in bundle.lock and kept in the cache, so the repository is asked once. */
+/* Where a chart comes from: a directory, an archive or a repository. Charts from repositories are
+ * pinned by digest in bundle.lock and stored in the cache, so a repository is used only once. */
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -18,9 +18,9 @@ struct finding {
         struct site *site;
         struct step *step;
         struct service *service;
-        const struct repository *repository; /* NULL: the chart names its place itself */
+        const struct repository *repository; /* NULL: the chart has its own path or URL */
         const char *key;                     /* in bundle.lock */
-        const char *into;                    /* the directory that helm pulls into */
+        const char *into;                    /* the directory for helm pull */
         void (*fn)(struct error *err, void *arg);
         void *arg;
 };
@@ -94,7 +94,7 @@ static int walk_dir(
         return r;
 }
 
-/* Its name and version, for people: helm reads the rest. */
+/* The name and version for messages; helm reads the rest. */
 static int read_chart_yaml(struct finding *f, const char *dir, struct error *err)
 {
         struct arena *a = f->site->arena;
@@ -140,7 +140,7 @@ static int from_path(struct finding *f, const char *path, struct error *err)
         return 0;
 }
 
-/* A directory as a repository: NAME-VERSION.tgz, or a chart's own directory. */
+/* A directory as a repository: NAME-VERSION.tgz, or the chart's directory. */
 static int from_directory(struct finding *f, const char *dir, const char *chart, struct error *err)
 {
         const char *version = f->service->chart->version;
@@ -170,7 +170,7 @@ static void use_blob(struct finding *f, const char *root, const char *digest)
         service_inputs(s->chart, digest, s->inputs);
 }
 
-/* The one archive that helm left. */
+/* The one archive that helm wrote. */
 static int pulled_file(const struct finding *f, char **out, struct error *err)
 {
         DIR *d = opendir(f->into);
@@ -277,8 +277,8 @@ static void pull(struct finding *f)
         helm_run(f->site, f->step, &call);
 }
 
-/* helm says on its standard output why a repository cannot be read: the line after the one that
- * names it. */
+/* helm prints to standard output why a repository cannot be read, in the line after
+ * the repository's name. */
 static char *update_trouble(const struct helm_result *r)
 {
         const char *at = strstr(r->out, "...Unable to get an update"),
@@ -306,7 +306,7 @@ static void on_updated(const struct helm_result *r, void *arg)
         finding_end(f, &err);
 }
 
-/* True when bundle.lock names it and the cache, or the bundle, has it. */
+/* True if bundle.lock has it and it is in the cache or the bundle. */
 static int from_lock(struct finding *f, struct error *err)
 {
         char *cache CLEANUP(free_p) = NULL;
@@ -333,7 +333,7 @@ static void from_repository(struct finding *f)
 {
         struct error err CLEANUP(error_release) = { 0 };
         const struct chart *c = f->service->chart;
-        /* without the repository's address: a mirror must give the same bytes */
+        /* without the repository's address: a mirror must deliver the same bytes */
         f->key = arena_printf(
                 f->site->arena, LOCK_CHART "%s@%s", c->chart, c->version ? c->version : "newest");
         int r = from_lock(f, &err);

@@ -8,12 +8,13 @@
 
 #include "cluster/services/relay.h"
 
-#define WAITING_MAX ((size_t)1 << 20) /* bytes that one side has sent and the other not read */
+#define WAITING_MAX ((size_t)1 << 20) /* maximum of bytes not yet read by the other side */
 
 struct relayed {
         struct relay *relay;
         struct bufferevent *side[2]; /* the program, the socket */
-        struct bufferevent *last; /* one side has ended: what the other has yet to get; or NULL */
+        /* after one side closed: the side that still gets data; otherwise NULL */
+        struct bufferevent *last;
         struct relayed *prev, *next;
 };
 
@@ -49,7 +50,7 @@ static void on_relay_read(struct bufferevent *from, void *arg)
         struct bufferevent *to = relay_other(arg, from);
         evbuffer_add_buffer(bufferevent_get_output(to), bufferevent_get_input(from));
         if (evbuffer_get_length(bufferevent_get_output(to)) > WAITING_MAX)
-                bufferevent_disable(from, EV_READ); /* until the other side has read it */
+                bufferevent_disable(from, EV_READ); /* until the other side has read the rest */
 }
 
 static void on_relay_written(struct bufferevent *to, void *arg)
@@ -61,7 +62,7 @@ static void on_relay_written(struct bufferevent *to, void *arg)
                 bufferevent_enable(relay_other(c, to), EV_READ);
 }
 
-/* What one side said before its end, the other still gets. */
+/* Data sent by one side before it closed is still passed to the other. */
 static void on_relay_event(struct bufferevent *side, short what, void *arg)
 {
         struct relayed *c = arg;

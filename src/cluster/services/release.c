@@ -1,11 +1,12 @@
-/* A release: brought out of a half-done state, its CRDs applied, installed or upgraded; or
- * uninstalled. */
+/* A release: recovered from an unfinished state, its CRDs applied, installed or
+ * upgraded; or uninstalled. */
 #include "cluster/services/services.h"
 #include "kube/wait.h"
 
-#define ASK_MS       15000
-#define PODS_MS      3000
-#define ENDING_MS    1000 /* between looks at a helm of a killed run that may still be ending */
+#define ASK_MS  15000
+#define PODS_MS 3000
+/* Between checks whether the helm of a killed run has ended. */
+#define ENDING_MS    1000
 #define ENDING_TRIES 10
 #define HISTORY      "10"
 #define SHORT_CALL   120 /* seconds */
@@ -14,9 +15,9 @@ struct releasing {
         struct op op;
         const struct task *task;
         struct service *service;
-        unsigned looks;      /* how often a half-done state was seen */
-        bool running;        /* helm installs or upgrades */
-        const char *failing; /* a pod that does not start; NULL: none was seen */
+        unsigned looks;      /* how often an unfinished state was seen */
+        bool running;        /* helm is installing or upgrading */
+        const char *failing; /* a pod that does not start; NULL: none */
 };
 
 static void release_look(struct op *o);
@@ -168,7 +169,7 @@ static void release_upgrade(struct releasing *r)
                 op_later(&r->op, PODS_MS, release_pods);
 }
 
-/* helm installs the CRDs of a chart, and never changes them afterwards. */
+/* helm installs the CRDs of a chart but never updates them. */
 static void on_crds_applied(const char *error, void *arg)
 {
         struct releasing *r = arg;
@@ -208,7 +209,7 @@ static void release_crds(struct releasing *r)
                         .arg = r });
 }
 
-/* ---- half-done states ---- */
+/* ---- unfinished states ---- */
 
 static void on_recovered(const struct helm_result *h, void *arg)
 {
@@ -224,7 +225,7 @@ static void on_recovered(const struct helm_result *h, void *arg)
         release_look(&r->op);
 }
 
-/* Back to what was deployed last; what never was is taken away. */
+/* Returns to the last deployed revision; uninstalls a release that was never deployed. */
 static void release_recover(struct releasing *r)
 {
         const struct service *s = r->service;
@@ -284,7 +285,7 @@ static void on_release_secrets(json_t *items, const char *error, void *arg)
         release_begin(r);
 }
 
-/* What the plan saw may be old by now, or the API was not there then. */
+/* The plan's state may be outdated, or the API did not answer then. */
 static void release_look(struct op *o)
 {
         struct releasing *r = (struct releasing *)o;

@@ -1,10 +1,11 @@
-/* What the file wants, and the steps of the plan. */
+/* What the file wants, and the steps in the plan. */
 #include "cluster/services/services.h"
 
 #include "base/file.h"
 #include "kube/documents.h"
 
-#define MARKER "services" /* in the state directory: this cluster has had services */
+/* A file in the state directory: this cluster has had services. */
+#define MARKER "services"
 
 int manifest_load(
         const struct cluster *c, size_t at, struct str *text, json_t **objects, struct error *err)
@@ -31,7 +32,7 @@ int services_check(const struct cluster *c, struct error *err)
 
 /* ---- the plan's steps ---- */
 
-/* So that what is taken out of the file is looked for also when nothing is left in it. */
+/* So that removed services are found even if the file has none left. */
 static void services_mark(const struct site *s)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
@@ -50,7 +51,7 @@ struct step *services_observe_step(struct site *s)
         return run_step(&s->run, "services", NULL, step_services_observe, s);
 }
 
-/* "web"; "shop/web" where another chart has that name too. */
+/* "web", or "shop/web" if another chart has the same name. */
 static const char *subject_of(const struct site *s, const struct service *one)
 {
         const struct services_found *f = s->found.services;
@@ -86,7 +87,7 @@ static struct plan_step *kind_step(
         return NULL;
 }
 
-/* A chart waits for those that it names and that have something to do. */
+/* A chart waits for those that it names and that change. */
 static void chart_order(struct site *s, struct plan_step **steps)
 {
         const struct services_found *f = s->found.services;
@@ -98,7 +99,7 @@ static void chart_order(struct site *s, struct plan_step **steps)
                                         plan_after(steps[i], steps[o]);
 }
 
-/* What goes makes room first: a chart under another name may have the same objects. */
+/* Removals come first: a chart with a new name may have the same objects. */
 void services_steps(struct site *s, struct plan *p, struct plan_step *after)
 {
         const struct services_found *f = s->found.services;

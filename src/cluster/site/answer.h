@@ -1,4 +1,4 @@
-/* Parts that answers in JSON have in common. */
+/* Helpers for answers in JSON. */
 #ifndef SLIPWAY_ANSWER_H
 #define SLIPWAY_ANSWER_H
 
@@ -6,9 +6,9 @@
 
 #include "base/base.h"
 
-/* NULL: null. */
+/* A NULL value becomes null. */
 void status_text(json_t *o, const char *key, const char *value);
-/* A sentence more. */
+/* Appends one sentence to the list of problems. */
 void status_problem(json_t *problems, const char *fmt, ...) PRINTF(2, 3);
 
 #endif

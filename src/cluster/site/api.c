@@ -1,4 +1,4 @@
-/* The client of the API, and whether its server is still worth waiting for. */
+/* The API client, and whether a run can still expect the API to answer. */
 #include "cluster/site/site.h"
 
 static const char *server_url(struct site *s, const struct node *n)
@@ -19,7 +19,7 @@ int site_first_leaf(struct site *s, enum leaf_id id, const struct leaf **out, st
         return member_leaves(m, err);
 }
 
-/* The administrator, as the first control-plane node of the file has him. */
+/* The administrator's credentials, from the file's first control-plane node. */
 static int admin_target(struct site *s, struct kube_target *out, struct error *err)
 {
         const struct leaf *admin = NULL;
@@ -78,7 +78,7 @@ int site_removed_kube(struct site *s, struct error *err)
         return r < 0 ? r : kube_open(s->base, &target, &s->removed_kube, err);
 }
 
-/* How many nodes of a role are there, and how many of them could not be applied. */
+/* Counts the nodes of a role, and those of them that could not be applied. */
 static void count_failed(const struct site *s, unsigned role, size_t *all, size_t *failed)
 {
         *all = *failed = 0;
@@ -91,8 +91,8 @@ static void count_failed(const struct site *s, unsigned role, size_t *all, size_
         }
 }
 
-/* Without a control plane, or without a majority of etcd, it will not come: the run ends now and
- * not after a long wait. */
+/* Without a control-plane node, or without a majority of etcd, the API cannot start: the run fails
+ * now instead of waiting for it. */
 void api_look(struct site *s)
 {
         size_t control, etcd, no_control, no_etcd;

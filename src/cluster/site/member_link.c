@@ -1,11 +1,12 @@
-/* The link of a member: opened, a spec sent over it, closed. Who waits for what: op.h. */
+/* The link of a member: opening it, sending a NodeSpec over it, closing it. op.h describes how
+ * operations wait for it. */
 #include <event2/event.h>
 
 #include "cluster/site/op.h"
 
 /* ---- connecting ---- */
 
-#define TRIES  60 /* of a machine that boots, */
+#define TRIES  60 /* while a machine boots */
 #define TRY_MS 1000
 
 struct connecting {
@@ -38,7 +39,8 @@ static void on_member_link_hello(
 {
         struct member *m = arg;
         struct connecting *c = TAKE(m->run.connecting);
-        if (!c) { /* opened again: the link has seen that it is the same node, as it was */
+        /* reopened: the link has verified that it is the same node in the same state */
+        if (!c) {
                 applying_begin(m);
                 return;
         }
@@ -61,14 +63,14 @@ static void on_new_key(struct link *l, const char *line, void *arg)
                 step_changed(m->run.connecting->op.step, "%s", line);
 }
 
-/* The link begins its sentences with the node's name, and so does the plan. */
+/* The link's messages start with the node's name, and so does the plan: skip it. */
 static const char *after_name(const struct member *m, const char *message)
 {
         char *prefix CLEANUP(free_p) = xasprintf("node %s: ", m->node->name);
         return has_prefix(message, prefix) ? message + strlen(prefix) : message;
 }
 
-/* A link that never was, or was closed before the agent had said hello. */
+/* The link could not be opened, or closed before the agent sent HELLO. */
 static void on_not_connected(struct op *o, struct error *err)
 {
         struct connecting *c = (struct connecting *)o;
@@ -80,8 +82,8 @@ static void on_not_connected(struct op *o, struct error *err)
                 return;
         }
         m->run.connecting = NULL;
-        if (m->plan.fate == FATE_REMOVE &&
-                !m->seen.said) { /* a node that is to go may be dead already */
+        /* a node to be removed may be dead already */
+        if (m->plan.fate == FATE_REMOVE && !m->seen.said) {
                 if (err &&
                         (err->code == EREMCHG || err->code == EKEYREJECTED || err->code == ENOKEY))
                         m->seen.refused = arena_strdup(m->site->arena, after_name(m, err->message));
@@ -123,7 +125,7 @@ struct applying {
         struct op op;
         struct member *member;
         struct apply_request request;
-        bool begun; /* the link has it */
+        bool begun; /* request was passed to the link */
 };
 
 static const char *member_link_state_word(enum wire_state state)
@@ -137,9 +139,8 @@ static void change_add(struct member *m, enum spec_kind kind, enum wire_state st
         const char *name, const char *detail)
 {
         struct arena *a = m->site->arena;
-        if (!(m->plan.change_count &
-                    (m->plan.change_count -
-                            1))) { /* room for twice as many at every power of two */
+        /* the array doubles at every power of two */
+        if (!(m->plan.change_count & (m->plan.change_count - 1))) {
                 struct change *more = arena_array(
                         a, struct change, m->plan.change_count ? m->plan.change_count * 2 : 1);
                 if (m->plan.change_count)
@@ -179,7 +180,7 @@ static void on_member_link_progress(struct link *l, int64_t sent, int64_t total,
                         "sending %" PRId64 " of %" PRId64 " MB", sent >> 20, total >> 20);
 }
 
-/* Its step is still open: fn, or member_applied, ends it. */
+/* The step is still open: fn or member_applied ends it. */
 static void applying_end(struct applying *a, unsigned failed, struct error *cut)
 {
         struct member *m = a->member;
@@ -190,8 +191,8 @@ static void applying_end(struct applying *a, unsigned failed, struct error *cut)
         if (a->request.fn)
                 a->request.fn(m, failed, cut, a->request.arg);
         else
-                member_applied(m, a->op.step, a->request.mode == APPLY_COMPARE ? 0 : failed,
-                        cut); /* what would fail says so when it is done */
+                /* a comparison reports entries that would fail only at its end */
+                member_applied(m, a->op.step, a->request.mode == APPLY_COMPARE ? 0 : failed, cut);
 }
 
 static void on_member_link_applied(struct link *l, unsigned changed, unsigned failed, void *arg)
@@ -227,7 +228,7 @@ void member_applied(struct member *m, struct step *s, unsigned failed, struct er
         api_look(m->site);
 }
 
-/* Its step ended (its deadline passed) before the link had it. */
+/* The step ended (deadline) before the link could start the request. */
 static void applying_forget(struct member *m)
 {
         if (m->run.applying && !m->run.applying->begun && op_over(&m->run.applying->op))
@@ -239,7 +240,8 @@ void member_apply(struct member *m, struct step *s, const struct apply_request *
         if (member_cut(m, s))
                 return;
         applying_forget(m);
-        if (m->run.applying) { /* the agent works at one spec at a time; a mistake of ours */
+        /* the agent applies one spec at a time: this is a bug in slipway */
+        if (m->run.applying) {
                 step_fail(s, EBUSY, EXIT_INTERNAL, NULL,
                         "another step still applies something there");
                 return;
@@ -259,7 +261,7 @@ void member_apply(struct member *m, struct step *s, const struct apply_request *
                 applying_begin(m);
 }
 
-/* Its link is open, maybe only now. */
+/* The link is open, possibly reopened just now. */
 static void applying_begin(struct member *m)
 {
         struct applying *a = m->run.applying;
@@ -278,7 +280,7 @@ static void applying_begin(struct member *m)
 
 /* ---- opening and closing ---- */
 
-/* Who connects is told with the others, and is the only one while the agent has not said hello. */
+/* A connect operation waits like all others; before HELLO it is the only one that waits. */
 static void on_member_link_closed(struct link *l, struct error *err, void *arg)
 {
         struct member *m = arg;
@@ -289,8 +291,8 @@ static void on_member_link_closed(struct link *l, struct error *err, void *arg)
 
 static void on_link_idle(struct link *l, void *arg) { member_idle(arg); }
 
-/* One that is opened again must be the machine that answered the first time, and nobody else may
- * have changed it meanwhile. */
+/* A reopened link must lead to the same machine as the first time, and nobody else may have changed
+ * that machine in between. */
 int member_open(struct member *m, struct error *err)
 {
         struct link_events events = { on_member_link_hello, on_entry, on_member_link_progress,

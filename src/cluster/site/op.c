@@ -35,7 +35,7 @@ void op_unwait(struct op *o)
         o->at = NULL;
 }
 
-/* Each is taken from the list before it is told: what it does then may make others wait no more, or
+/* Takes each operation off the list before calling it: its callback may remove other waiters or
  * wait for the next link. */
 void member_closed(struct member *m, struct error *err)
 {

@@ -1,10 +1,9 @@
-/* Operations: what one step does on the event loop, from its start to its end.
- *
- * Each has a context of its own: a struct that begins with `struct op`, in the site's arena, so
- * that an answer that comes late still finds it. An operation ends its step once, however many
- * answers, timers and cut links come afterwards; its callbacks ask op_over first. Whoever needs a
- * member's link waits for it (op_wait) and is told once when it closes, with all others that wait
- * for the same link. A link that is given back for a while (pool.c) has not closed. */
+/* Operations: what one step does on the event loop, from its start to its end. An operation's
+ * context is a struct that begins with `struct op`. It is allocated in the site's arena, so a late
+ * answer still finds it. An operation ends its step exactly once, however many answers, timers and
+ * closed links follow; its callbacks check op_over first. An operation that needs a member's link
+ * waits for it (op_wait) and is notified once when the link closes. Parking a link (pool.c) does
+ * not count as closing it. */
 #ifndef SLIPWAY_OP_H
 #define SLIPWAY_OP_H
 
@@ -13,59 +12,60 @@
 struct op {
         struct step *step;
         struct site *site;
-        struct member *at; /* whose link it waits for; NULL: nobody's */
-        void (*on_cut)(struct op *o,
-                struct error
-                        *err); /* that link closed: err is NULL when it was closed in good order */
+        struct member *at; /* the member whose link it waits for, or NULL */
+        /* that link closed; err is NULL if it was closed normally */
+        void (*on_cut)(struct op *o, struct error *err);
         void (*on_time)(struct op *o);
-        void (*release)(struct op *o); /* the run is over, ended or not: frees what the operation
-                                          holds; NULL: nothing */
+        /* called at the end of the run to free what the operation holds; may be NULL */
+        void (*release)(struct op *o);
         struct event *timer;
         bool ended;
-        struct op *next, *next_waiter; /* of the site's; of those that wait for the same link */
+        /* the lists of all operations of the site, and of those that wait for the same link */
+        struct op *next, *next_waiter;
 };
 
 void op_begin(struct op *o, struct site *site, struct step *s);
-/* It has ended, or its step has (its deadline passed): an answer that comes now means nothing. */
+/* The operation or its step (deadline) has ended: late answers are ignored. */
 bool op_over(const struct op *o);
-/* Tells it once when the member's link closes. */
+/* Calls on_cut once when the member's link closes. */
 void op_wait(struct op *o, struct member *m, void (*on_cut)(struct op *o, struct error *err));
 void op_unwait(struct op *o);
-/* Calls fn in so many milliseconds, unless it is over by then. One at a time: the last counts. */
+/* Calls fn after this many milliseconds, unless the operation is over by then. There is one timer:
+ * a second call replaces the first. */
 void op_later(struct op *o, unsigned ms, void (*fn)(struct op *o));
-/* Ends it without its step: another operation goes on with that. */
+/* Ends the operation but not its step, which another operation continues. */
 void op_drop(struct op *o);
-/* Ends it and its step; nothing when it is over already. */
+/* Ends the operation and its step; no effect if it is over already. */
 void op_done(struct op *o, struct error *err);
 void op_unchanged(struct op *o);
-/* For op_wait: ends it and its step with why the link closed. */
+/* A callback for op_wait: ends the operation and its step with the link's error. */
 void op_cut(struct op *o, struct error *err);
 void op_fail(struct op *o, int code, enum exit_status status, const char *hint, const char *fmt,
         ...) PRINTF(5, 6);
 
 /* ---- the link of a member ---- */
 
-/* Makes the member's node equal to m->spec. The agent's remarks become the step's. fn is called
- * once, from the loop: `failed` entries, or why the link closed before the end. fn NULL: the step
- * ends with it. */
+/* Applies m->spec to the member's node. The agent's remarks become the step's. fn is called once,
+ * from the loop, with the number of failed entries or with the reason why the link closed early. If
+ * fn is NULL, the step ends with the result. */
 typedef void (*apply_fn)(struct member *m, unsigned failed, struct error *cut, void *arg);
 struct apply_request {
         const struct item *items;
         size_t count;
         enum apply_mode mode;
-        /* The spec is made when its turn has come (member_render), and freed afterwards. NULL: it
-         * is there, and stays. */
+        /* Renders the spec when the request starts (member_render); it is freed afterwards. NULL:
+         * the spec exists already and is kept. */
         int (*make)(struct member *m, struct error *err);
         apply_fn fn;
         void *arg;
 };
 void member_apply(struct member *m, struct step *s, const struct apply_request *request);
-/* Ends a step as what was applied asks for. */
+/* Ends a step according to the result of an apply. */
 void member_applied(struct member *m, struct step *s, unsigned failed, struct error *cut);
-/* The link closed: tells all that wait for it. */
+/* The link closed: notifies every operation that waits for it. */
 void member_closed(struct member *m, struct error *err);
 
-/* When the run is over. */
+/* Called at the end of a run. */
 void ops_release(struct site *s);
 
 #endif

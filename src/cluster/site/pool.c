@@ -1,11 +1,10 @@
-/* Links as a pool. A link is opened when a step needs it, and stays open while nobody else needs
- * its slot (deliver/link/slots.h): a cluster with fewer nodes than slots keeps one link a node for
- * the whole run. When others wait, links over which nothing goes on are given back ("parked"), and
- * opened again when they are needed: for the steps that is the same link, only later.
- *
- * Nothing waits for itself: a link counts as used only while a program runs on the node or a spec
- * is applied there, and neither needs another link. An operation that watches a link (op_wait)
- * does not keep it open, and is not told when it is parked. */
+/* The pool of links. A link is opened when a step needs it and stays open while no other link
+ * needs its slot (deliver/link/slots.h): a cluster with fewer nodes than slots has one link per
+ * node for the whole run. When other links wait for a slot, idle links are closed ("parked") and
+ * opened again when needed; steps only notice a delay. There is no deadlock: a link is in use only
+ * while a program runs on the node or a spec is applied there, and neither needs another link. An
+ * operation that waits for a link to close (op_wait) does not keep it open and is not notified
+ * when it is parked. */
 #include <event2/event.h>
 
 #include "cluster/site/op.h"
@@ -18,9 +17,10 @@ void member_hang_up(struct member *m)
         m->run.parked = false;
 }
 
-/* ---- given back ---- */
+/* ---- parking ---- */
 
-/* They are asked all the time (etcd, the virtual address, verification), and a few: last to go. */
+/* Control-plane and etcd nodes are few and queried often (etcd, virtual IP, verification), so their
+ * links are parked last. */
 static bool pool_asked(const struct member *m)
 {
         return m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD);
@@ -31,8 +31,8 @@ static struct member *pool_member(const struct site *s, size_t i)
         return i < s->count ? &s->members[i] : s->found.removed[i - s->count];
 }
 
-/* The one that was used longest ago. One of those that are asked all the time goes only when no
- * other link is open: the others come to an end by themselves. */
+/* The idle link that was used longest ago. Links of control-plane and etcd nodes are taken only if
+ * no other link is open, since all others become idle by themselves. */
 static struct member *pool_idle(const struct site *s)
 {
         struct member *best = NULL;
@@ -61,7 +61,7 @@ static void on_pool_time(evutil_socket_t fd, short what, void *arg)
         }
 }
 
-/* From the loop, when the steps that this may have ended have been followed by others. */
+/* Called from the loop, after the steps that just ended have started their successors. */
 static void on_slot_wanted(void *arg)
 {
         struct site *s = arg;
@@ -91,8 +91,8 @@ void pool_end(struct site *s)
         if (!s->pool.timer)
                 return;
         slots_owner_remove(&s->pool.owner);
-        for (size_t i = 0; i < s->count + s->found.removed_count;
-                i++) { /* or they would begin yet */
+        /* links in the queue would still be opened */
+        for (size_t i = 0; i < s->count + s->found.removed_count; i++) {
                 struct member *m = pool_member(s, i);
                 if (m->run.link && link_queued(m->run.link))
                         member_hang_up(m);
@@ -100,7 +100,7 @@ void pool_end(struct site *s)
         event_free(TAKE(s->pool.timer));
 }
 
-/* ---- taken again ---- */
+/* ---- reopening ---- */
 
 struct link *member_link(struct member *m)
 {
@@ -110,7 +110,7 @@ struct link *member_link(struct member *m)
         return m->run.link;
 }
 
-/* Nobody could be asked: told from the loop, as every answer. */
+/* No link could be opened: reported from the loop, like every answer. */
 static void on_unheard(evutil_socket_t fd, short what, void *arg)
 {
         const struct link_program *p = arg;

@@ -11,7 +11,7 @@
 #define RECORD_VERSION 1
 #define RECORD_ROLES   (ROLE_CONTROL_PLANE | ROLE_ETCD | ROLE_WORKER)
 
-/* The texts of a row: adding one is a line here. */
+/* The text fields of a row. */
 static const struct {
         const char *key;
         size_t at;
@@ -64,8 +64,8 @@ void records_drop(struct host_records *r, const char *name)
 
 /* ---- read ---- */
 
-/* A text that could be an option of ssh, or has a control character in it, is none that we wrote.
- * */
+/* Rejects texts that ssh could take as an option or that contain control characters: slipway never
+ * writes such texts. */
 static bool record_plain(const char *text)
 {
         if (!*text || *text == '-' || strlen(text) > RECORD_TEXT)
@@ -144,7 +144,7 @@ int records_read(const char *dir, struct arena *a, struct host_records *out, str
                 if (r < 0)
                         return record_unread(err);
                 out->old = out->born = i == 1;
-                if (i == 1 && !text.len) /* the first versions had no list in it */
+                if (i == 1 && !text.len) /* the first version wrote an empty file */
                         return 0;
                 json_t *json = json_loadb(text.data, text.len, 0, NULL);
                 r = json ? record_parse(path, json, a, out, err)

@@ -1,14 +1,15 @@
-/* Nodes that are no longer in the file: who they are, and what may be done to their hosts. A host
- * is asked, and reset, only when our own record (or the provider, for machines it made) knows it,
- * and at the recorded address. A node that only the API or etcd knows is told of in the plan and
- * leaves those two; no host is touched for it. */
+/* Nodes that are no longer in the file, and what may be done to their hosts. slipway connects to
+ * such a host, and resets it, only at the recorded address and only if slipway's own record (or the
+ * provider, for machines it made) has it. A node that only the API or etcd knows is shown in the
+ * plan and removed from those two; its host is not touched. */
 #include "cluster/site/removed.h"
 #include "cluster/site/peer.h"
 #include "kube/wait.h"
 
 /* ---- the record ---- */
 
-/* Without it a run still goes on: hosts that are not in it are only left alone later. */
+/* A run continues without the record: hosts that are missing in it will only not be connected to
+ * after they are removed from the file. */
 static void record_save(struct site *s)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
@@ -39,7 +40,8 @@ void site_record_clear(struct site *s)
         record_save(s);
 }
 
-/* 32 hexadecimal digits; a machine that is yet to be set up has words there. */
+/* 32 hexadecimal digits; a machine that was never set up has a word
+ * like "uninitialized" instead. */
 const char *member_machine_id(const struct member *m)
 {
         const char *id = json_string_value(json_object_get(m->seen.said, "machineId"));
@@ -74,7 +76,8 @@ void member_record(struct member *m)
                                     : h->host_key,
                 .machine_id = id ? arena_strdup(s->arena, id) : NULL,
                 .roles = n->pool->roles };
-        if (!s->found.record.old && record_same(h, &now)) /* the others' rows are not looked at */
+        /* an old record is always rewritten */
+        if (!s->found.record.old && record_same(h, &now))
                 return;
         *h = now;
         record_save(s);
@@ -109,7 +112,7 @@ const struct host_record *member_moved(const struct member *m)
                        : NULL;
 }
 
-/* ---- who is gone ---- */
+/* ---- removed nodes ---- */
 
 struct member *removed_find(const struct site *s, const char *name)
 {
@@ -119,7 +122,7 @@ struct member *removed_find(const struct site *s, const char *name)
         return NULL;
 }
 
-/* The node as far as it can be known without the file. */
+/* A node with what is known about it without the file. */
 static struct member *gone_add(struct site *s, const char *name, const struct host_record *h)
 {
         struct member *m = arena_new(s->arena, struct member);
@@ -141,9 +144,8 @@ static struct member *gone_add(struct site *s, const char *name, const struct ho
                 .plan.fate = FATE_REMOVE,
                 .seen.known = h != NULL };
         *m->machine = (struct machine){ .node = n };
-        if (!(s->found.removed_count &
-                    (s->found.removed_count -
-                            1))) { /* room for twice as many at every power of two */
+        /* the array doubles at every power of two */
+        if (!(s->found.removed_count & (s->found.removed_count - 1))) {
                 struct member **all = arena_array(s->arena, struct member *,
                         s->found.removed_count ? s->found.removed_count * 2 : 1);
                 if (s->found.removed_count)
@@ -167,7 +169,7 @@ void removed_read(struct site *s)
                         gone_add(s, s->found.record.v[i].name, &s->found.record.v[i]);
 }
 
-/* What the API says of a node that leaves: shown where it differs from the record. */
+/* What the API reports about a removed node: shown where it differs from the record. */
 static void gone_object(struct site *s, struct member *m, const json_t *object)
 {
         const char *says = node_internal_ip(object);
@@ -245,8 +247,8 @@ static void gone_machines(struct site *s)
         }
 }
 
-/* A run that was stopped between a reset and its end: nothing of ours is there, and nobody else
- * knows it. */
+/* A run was interrupted after the reset: the host has nothing of slipway's, and neither the API nor
+ * etcd knows the node. */
 static bool has_left(const struct site *s, const struct member *m)
 {
         return m->seen.known && !s->ops->makes_machines && m->seen.answers &&
@@ -272,7 +274,7 @@ void removed_observed(struct site *s)
 
 /* ---- their hosts ---- */
 
-/* Another node of the file has the address now: whatever answers there is that one's. */
+/* Another node of the file has this address now, so the host there is not the removed node. */
 static const struct node *former_taken(const struct site *s, const struct node *gone)
 {
         struct ip ssh = { 0 };
@@ -290,9 +292,8 @@ static const struct node *former_taken(const struct site *s, const struct node *
         return NULL;
 }
 
-/* The one place from which a connection to a host that is not in the file begins. It must be the
- * host that was recorded: its key as ssh knows it, and its machine-id, both seen before a password
- * is sent. */
+/* The only place that starts connections to hosts that are not in the file. The host must be the
+ * recorded one: its host key and its machine-id are both checked before a password is sent. */
 static struct step *former_reach(struct site *s, struct member *m)
 {
         struct error ignored CLEANUP(error_release) = { 0 };

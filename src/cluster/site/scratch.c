@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "cluster/site/site.h"
 
-/* Of runs that were killed: the name tells whose it was. */
+/* Removes directories of killed runs; the process id is part of the name. */
 static void clear_old(const char *base, const char *prefix)
 {
         DIR *d = opendir(base);

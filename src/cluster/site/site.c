@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 #include "cluster/site/op.h"
 
-/* What comes after the Identity. */
+/* What follows after the Identity is open. */
 static int site_find_machines(struct site *s, const char *verb, struct error *err)
 {
         struct cluster *c = s->cluster;
@@ -94,8 +94,8 @@ int member_leaves(struct member *m, struct error *err)
         return r;
 }
 
-/* The kubelet renews its certificate by itself, through the API. One that is expired, or an
- * authority's that is going, gets it to the API no more: only we can help. */
+/* The kubelet renews its own certificate through the API. With an expired certificate, or one of a
+ * CA that is being replaced, it cannot: slipway then issues a new one. */
 static void look_at_kubelet(struct member *m)
 {
         const struct identity *id = &m->site->identity;
@@ -104,7 +104,7 @@ static void look_at_kubelet(struct member *m)
                 pem && id->prefix &&
                 (identity_renews(id, m->node->name) || !identity_signed(id, CA_CLUSTER, pem));
         if (m->seen.facts.kubelet_again)
-                m->seen.applied[0] = 0; /* the spec may be the same: it is sent all the same */
+                m->seen.applied[0] = 0; /* send the spec even if it is unchanged */
 }
 
 int member_render(struct member *m, struct error *err)
@@ -195,7 +195,7 @@ static void member_release(struct member *m)
 void site_release(struct site *s)
 {
         pool_end(s);
-        ops_release(s); /* their drains are calls of the API's client: before it */
+        ops_release(s); /* first: drains are calls of the API client */
         for (size_t i = 0; s->members && i < s->count; i++)
                 member_release(&s->members[i]);
         for (size_t i = 0; i < s->found.removed_count; i++)

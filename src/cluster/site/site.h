@@ -1,5 +1,5 @@
-/* A site: the cluster, its machines, and the connections to them, for as long as a run lasts. Steps
- * of all operations share it. */
+/* A site: the cluster, its machines and the connections to them during a run. The steps of all
+ * operations share it. */
 #ifndef SLIPWAY_SITE_H
 #define SLIPWAY_SITE_H
 
@@ -24,92 +24,93 @@ struct services_found;
 struct outside;
 struct helm;
 
-/* Parts of the cluster's own that are kept as pods; see own_images.h. */
+/* The cluster's own components that run as pods; see own_images.h. */
 enum own_image { OWN_IMAGE_PROXY, OWN_IMAGE_DNS, OWN_IMAGE_COUNT };
 
-/* What becomes of a node in a run. */
+/* What a run does to a node. */
 enum fate {
-        FATE_KEEP,    /* it is as wanted */
-        FATE_MAKE,    /* there is no machine yet */
-        FATE_START,   /* its machine is off */
-        FATE_INSTALL, /* a machine with nothing of ours on it */
-        FATE_CHANGE,  /* some of it differs */
+        FATE_KEEP,    /* nothing: it is as wanted */
+        FATE_MAKE,    /* its machine does not exist yet */
+        FATE_START,   /* its machine is switched off */
+        FATE_INSTALL, /* a machine without anything of slipway's */
+        FATE_CHANGE,  /* some entries differ */
         FATE_REMOVE,  /* it is no longer in the file */
         FATE_COUNT
 };
 
-struct change { /* an entry that differs, as the node's agent says */
+struct change { /* an entry that differs, as reported by the agent */
         enum spec_kind kind;
         enum wire_state state;
         const char *name, *detail;
 };
 
-/* What was seen of a node: said by its agent, the API, etcd and our record. Steps that look write
- * it; the plan and what is shown only read it, so it stays when the link was given back. */
+/* What was observed of a node, from its agent, the API, etcd and the record. Only observing steps
+ * write it, so it stays valid when the link is parked. */
 struct observed {
-        json_t *said, *drift; /* of its agent's HELLO, */
-        char digest[65];      /* and its digest */
-        const char *host_key; /* as its link told it; NULL: not known */
-        char applied[65];     /* that digest, "" where all is to be sent in spite of it */
-        struct facts facts;   /* of `said`, for rendering */
-        bool looked;          /* preflight was content with it */
-        bool answers;         /* its machine could be reached */
-        bool known; /* FATE_REMOVE: the record or the provider knows its host: no other may be
-                       touched */
-        const char *refused; /* and why its host is not touched all the same; NULL: nothing against
-                                it */
-        bool etcd_healthy;   /* its etcd votes and follows a leader; only asked when a member is to
-                              * leave
-                              */
-        json_t *object;      /* the Node as the API has it */
-        const char *before;  /* the version of its kubelet when the plan was made; NULL: none */
-        bool was_ready;      /* when the plan was made */
+        json_t *said, *drift; /* of its agent's HELLO */
+        char digest[65];      /* of the HELLO */
+        const char *host_key; /* as its link reported it; NULL: unknown */
+        /* the digest of the spec applied last; "" if everything must be sent again */
+        char applied[65];
+        struct facts facts; /* of `said`, for rendering */
+        bool looked;        /* passed preflight */
+        bool answers;       /* its machine can be reached */
+        /* FATE_REMOVE: the record or the provider has its host (no other host may be touched) */
+        bool known;
+        /* why its host is not touched although it is known; NULL: no reason */
+        const char *refused;
+        /* its etcd member votes and has a leader; only queried if a member is to be removed */
+        bool etcd_healthy;
+        json_t *object;     /* its Node object in the API */
+        const char *before; /* its kubelet's version before the plan; NULL: none */
+        bool was_ready;     /* Ready before the plan */
 };
 
-/* What is to become of a node. Decided before anything changes. */
+/* What will be done to a node. Decided before anything changes. */
 struct planned {
         enum fate fate;
-        unsigned leaving; /* enum reset_how bits: it goes out of the cluster */
-        bool optional;    /* a run goes on when it cannot be reached */
-        bool spare;       /* the same for a worker, while enough others are Ready: readiness.h */
+        unsigned leaving; /* enum reset_how bits: it is to be removed */
+        bool optional;    /* the run continues if it cannot be reached */
+        bool spare;       /* optional like this while enough other workers are Ready: readiness.h */
         struct node_identity leaves;
         struct nodespec spec;
-        char wanted[65];       /* the digest of the spec */
-        bool rendered, issued; /* spec; leaves */
-        bool dropped;          /* the spec's texts were freed; `wanted` is still its digest */
+        char wanted[65];       /* digest of the wanted spec */
+        bool rendered, issued; /* the spec was rendered; its leaves were issued */
+        bool dropped;          /* the spec's texts were freed; `wanted` is still valid */
         struct change *changes;
         size_t change_count;
-        unsigned restarts;        /* enum part bits */
-        bool drains;              /* its pods have to leave before it changes */
-        bool joins;               /* its etcd comes as a learner to members that live */
-        bool promotes;            /* and one that came earlier has yet to become a voter */
-        bool registers;           /* it runs, and the API does not know it (any more) */
-        bool commands;            /* commands of the user run there: what they disrupt is unknown */
-        const char *etcd_initial; /* those it joins, and itself; NULL: all are born together */
-        const char *note;         /* what the plan tells of it beside its fate; NULL: nothing */
+        unsigned restarts; /* enum part bits */
+        bool drains;       /* its pods are evicted before it changes */
+        bool joins;        /* its etcd member joins a running etcd as a learner */
+        bool promotes;     /* its etcd member is a learner and must be promoted */
+        bool registers;    /* it is running, but has no Node object */
+        bool commands;     /* runs commands of the user, with unknown disruption */
+        /* the members it joins and itself; NULL: all members start together */
+        const char *etcd_initial;
+        const char *note; /* shown in the plan beside its fate; may be NULL */
         struct plan_step *apply, *healthy;
 };
 
-/* What a run does with a node: its link, what happens on it, and how far the run has come. */
+/* The progress of a run at a node: its link, and what happens on it. */
 struct running {
-        struct link *link;  /* NULL: none is open now; see member_reachable */
-        bool parked;        /* it was given back, and is opened again when it is needed */
-        bool pooled;        /* its link is one of pool.c, not of somebody who only asks */
-        bool touched;       /* something was sent to be applied there */
-        uint64_t used;      /* when, among all links: a count */
-        struct op *waiters; /* told once when the link closes; op.h */
+        struct link *link;  /* NULL: not open now; see member_reachable */
+        bool parked;        /* closed while idle, reopened when needed */
+        bool pooled;        /* managed by pool.c; false for links that only query */
+        bool touched;       /* a spec was sent to be applied */
+        uint64_t used;      /* time of last use, as a count over all links */
+        struct op *waiters; /* notified once when the link closes; op.h */
         struct connecting *connecting;
-        struct applying *applying; /* the agent takes one spec at a time */
-        const char *failure; /* of the first entry that could not be applied; NULL: none yet */
-        int tries;           /* how often the machine was knocked at in vain while it booted */
-        bool made;           /* this run made or started the machine: it may still be booting */
-        bool named;          /* our labels were sent to its Node */
-        bool labelled;       /* and are on it */
-        bool cordoned;       /* by this run */
-        bool left;           /* it is no member of etcd any more */
-        const char *missing; /* it is spare, and could not be reached: why; NULL: it was reached */
-        bool late;           /* it is spare, and was not Ready in time */
-        const char *lacking; /* the run went on without it: why it is not Ready; NULL: it is */
+        struct applying *applying; /* the agent applies one spec at a time */
+        const char *failure;       /* the first entry that failed; NULL: none */
+        int tries;                 /* failed connections while the machine booted */
+        bool made;     /* this run created or started the machine, which may still be booting */
+        bool named;    /* slipway's labels were sent to its Node */
+        bool labelled; /* its Node has the labels */
+        bool cordoned; /* by this run */
+        bool left;     /* it is no longer an etcd member */
+        const char *missing; /* a spare node that could not be reached: why; NULL: reached */
+        bool late;           /* a spare node that was not Ready in time */
+        const char *lacking; /* the run continued without it: why it is not Ready; otherwise NULL */
         struct step *create, *connect, *compare, *apply, *healthy, *ready;
 };
 
@@ -122,14 +123,14 @@ struct member { /* a node in a run */
         struct running run;
 };
 
-/* What was found of the cluster as a whole, beside its nodes. */
+/* What was found about the cluster as a whole. */
 struct found {
-        struct host_records record; /* whom we know, by our own record */
+        struct host_records record; /* slipway's own record of hosts */
         struct member **removed;    /* nodes that are no longer in the file */
         size_t removed_count;
-        struct etcd_peer *peers; /* etcd's members, by its own word */
+        struct etcd_peer *peers; /* etcd's members, as etcd lists them */
         size_t peer_count;
-        /* people to be shut out (outsiders.h); NULL: nobody */
+        /* users that lose access (outsiders.h); NULL: none */
         struct outsiders *outsiders;
         const char *warning;             /* of the provider of auth.oidc (issuer.h); NULL: none */
         struct chores *chores;           /* small things to do in the API (chores.h); NULL: none */
@@ -159,16 +160,16 @@ struct site {
         struct machine *machines;
         struct member *members;
         size_t count;
-        struct item *items; /* for each architecture in turn, item_count of them */
+        struct item *items; /* item_count items for each architecture */
         size_t item_count;
-        const char *archs[2]; /* of the machines; known when the artifacts are fetched */
+        const char *archs[2]; /* of the machines; known after fetching artifacts */
         size_t arch_count, arch_at;
         struct fetch *fetch;
-        struct http *http; /* what is asked of others than nodes and the API; NULL: nothing */
+        struct http *http; /* for requests to others than nodes and the API; may be NULL */
         char *lock_path;   /* bundle.lock */
         struct found found;
-        struct kube *removed_kube; /* the API of those of found.removed that had the control plane,
-                                     while none that is in the file has one */
+        /* the API of removed control-plane nodes, if no node of the file has an API */
+        struct kube *removed_kube;
         const char *snapshot_path; /* taken before an upgrade; NULL: none */
         bool force;                /* go on in spite of what a look warns of */
         bool allow_down;           /* an older version than the one that runs is meant */
@@ -176,10 +177,11 @@ struct site {
         unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
                              there */
         struct step *artifacts, *plan;
-        struct plan *steps; /* the plan's, from the end of `plan` on */
+        struct plan *steps; /* the plan, once it was made */
         struct kube *kube;
-        struct tunnel **tunnels; /* to the API servers, in the order of control-plane nodes; none
-                                    when they are reached directly */
+        /* to the API servers, in the order of control-plane nodes; none if they
+         * are reached directly */
+        struct tunnel **tunnels;
         const char **sockets;
         size_t tunnel_count;
         char *tunnel_dir;
@@ -191,79 +193,80 @@ struct site {
                 struct event *timer;
                 uint64_t uses;
         } pool;
-        struct helm *helm;     /* cluster/services/helm.h; NULL: not needed so far */
-        struct op *operations; /* all of the run, over or not */
+        struct helm *helm;     /* cluster/services/helm.h; NULL: not started */
+        struct op *operations; /* all of the run, also those that ended */
         struct run run;
 };
 
-/* Opens the Identity (and holds its lock), finds the machines. */
+/* Opens the Identity (and takes its lock) and finds the machines. */
 int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c,
         const char *state, const char *verb, struct error *err);
-/* The same for verbs that only ask: no lock, nothing written. Also when the Identity was not made
- * yet: then identity.prefix is NULL. */
+/* The same without lock and without writing anything, for verbs that only query. If there is no
+ * Identity yet, identity.prefix is NULL. */
 int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c,
         const char *state, struct error *err);
-/* Opens the client of the API as the administrator, once; no request is made. */
+/* Opens the API client as the administrator, once; makes no request. */
 int site_kube(struct site *s, struct error *err);
-/* The same for former members: s->removed_kube. Only directly. */
+/* The same for removed control-plane nodes (s->removed_kube), without tunnels. */
 int site_removed_kube(struct site *s, struct error *err);
-/* Inside site_kube: opens tunnels when the API can only be reached through another host, and puts
- * them into the target. */
+/* For site_kube: opens tunnels if the API is behind another host, and adds them to the target. */
 int site_tunnels(struct site *s, struct kube_target *target, struct error *err);
 void site_tunnels_free(struct site *s);
-/* A private directory of this run, PREFIX-PID-…, and its end. Those of killed runs go first. */
+/* A private directory of this run, PREFIX-PID-…. Directories of killed runs are removed first. */
 int scratch_make(const char *prefix, char **out, struct error *err);
-void scratch_remove(char **path); /* NULL inside is fine */
-/* A kubeconfig of the administrator for a program on this computer. `server` and `name` (of its
- * certificate; NULL: the server's host) as the API's client has them. */
+void scratch_remove(char **path); /* *path may be NULL */
+/* An administrator's kubeconfig for a program on this computer. `server` and `name` (in its
+ * certificate; NULL: the server's host) have the same meaning as for the API client. */
 int site_kubeconfig(
         struct site *s, const char *server, const char *name, struct str *out, struct error *err);
 void site_release(struct site *s);
 struct member *site_member(struct site *s, const char *name);
-/* Ends the step when the member's link is gone: true. */
+/* Ends the step and returns true if the member's link is closed. */
 bool member_cut(const struct member *m, struct step *s);
 int member_leaves(struct member *m, struct error *err);
 /* A leaf of the file's first control-plane node. */
 int site_first_leaf(struct site *s, enum leaf_id id, const struct leaf **out, struct error *err);
-/* Renders the member's NodeSpec from what its agent said; `wanted` becomes its digest. */
+/* Renders the member's NodeSpec from the facts of its agent and sets `wanted` to its digest. */
 int member_render(struct member *m, struct error *err);
-/* Its architecture, which its agent says; of a machine that is yet to be made, this computer's. */
+/* The architecture that its agent reported; for a machine that does not exist
+ * yet, this computer's. */
 const char *member_arch(const struct member *m);
-/* The items for it: item_count of them. NULL: none were fetched for its architecture, which
- * member_render says. */
+/* The items for its architecture (item_count). NULL: none were fetched;
+ * member_render reports that. */
 struct item *member_items(const struct member *m);
-/* It is of a cluster that is being taken over: no record of ours yet, but our authority is its own.
- */
+/* The node belongs to a cluster that is being adopted: it has no agent record, but slipway
+ * has its CA. */
 bool member_adopted(const struct member *m);
-/* As its agent said it; NULL: it has none yet. */
+/* As its agent reported it; NULL: it has none yet. */
 const char *member_machine_id(const struct member *m);
-/* A node has etcd's data, by its agent's word. */
+/* The agent reported that the node has etcd's data. */
 bool member_has_etcd(const struct member *m);
-/* So that the next time it is rendered anew. */
+/* Makes the next member_render render again. */
 void member_forget_spec(struct member *m);
-/* Frees its texts, which are most of what a node takes here: they can be made again. */
+/* Frees the spec's texts, which are most of a member's memory; they can be rendered again. */
 void member_drop_spec(struct member *m);
-/* `wanted` is known; the spec itself may have been dropped. */
+/* Makes sure that `wanted` is known; the spec itself may have been dropped. */
 int member_wants(struct member *m, struct error *err);
 
 /* ---- links: pool.c ---- */
 void pool_begin(struct site *s);
 void pool_end(struct site *s);
-/* It was connected to, and nothing is known to be wrong with the way to it. */
+/* It was connected to, and its link has not failed since. */
 bool member_reachable(const struct member *m);
-/* Its link, opened again when it was given back; what is begun on it waits for its turn. NULL: it
- * is not reachable. */
+/* Its link, reopened if it was parked; requests on it wait until it is open.
+ * NULL: not reachable. */
 struct link *member_link(struct member *m);
-/* link_run_program and link_run over it; where it is not reachable fn hears so from the loop. */
+/* link_run_program and link_run on its link; if it is not reachable, fn gets the error
+ * from the loop. */
 void member_run_program(struct member *m, const struct link_program *p);
 void member_run(struct member *m, const char *const *argv, const char *input, size_t max,
         void (*fn)(struct link *l, int status, const char *out, const char *errors, void *arg),
         void *arg);
-/* Nothing goes on over its link now. */
+/* Called when nothing uses the link any more. */
 void member_idle(struct member *m);
-/* Frees its link; a later `connect` begins anew. */
+/* Frees its link; a later `connect` opens a new one. */
 void member_hang_up(struct member *m);
-/* member_link.c: opens a link, for the first time or again. */
+/* Opens a link, for the first time or again (member_link.c). */
 int member_open(struct member *m, struct error *err);
 
 /* ---- steps: each begins something and ends in step_done ---- */
@@ -272,7 +275,6 @@ void step_prepare(struct step *s);   /* arg: site */
 void step_create(struct step *s);    /* arg: member */
 void step_connect(struct step *s);   /* arg: member */
 void step_destroy(struct step *s);   /* arg: member */
-void api_look(
-        struct site *s); /* a node could not be applied: is the API still worth waiting for? */
+void api_look(struct site *s);       /* after a failed apply: can the API still start? */
 
 #endif

@@ -1,4 +1,4 @@
-/* Steps on one machine: make it, take it away. What goes over its link is in member_link.c. */
+/* Steps that create or destroy a machine. What goes over its link is in member_link.c. */
 #include "cluster/site/site.h"
 
 /* ---- artifacts and what the provider needs once ---- */
@@ -34,7 +34,7 @@ struct item *member_items(const struct member *m)
         return NULL;
 }
 
-/* The items are the same for each; what they resolve to is not. */
+/* The items are the same for each architecture, their files are not. */
 static void items_by_arch(struct site *s)
 {
         s->arch_at = s->arch_count = 0;
@@ -62,7 +62,7 @@ static void on_steps_node_fetched(struct error *err, void *arg)
                 fetch_next(s);
 }
 
-/* One architecture after the other: both write the same lock. */
+/* One architecture after the other, because both write the same lock file. */
 static void fetch_next(struct step *s)
 {
         struct site *site = s->arg;
@@ -168,8 +168,9 @@ void step_destroy(struct step *s)
         bool absent = m->machine->state == MACHINE_ABSENT;
         if (absent && m->plan.fate != FATE_REMOVE)
                 step_unchanged(s);
-        else /* also one that is no machine any more: what a killed run left of it would be found
-                again each time */
+        else
+                /* also if the machine no longer exists: otherwise what a killed run left of it is
+                 * found every time */
                 m->site->ops->destroy(
                         &m->site->provider, m->machine, absent ? on_swept : on_destroyed, s);
 }

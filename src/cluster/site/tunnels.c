@@ -1,10 +1,9 @@
-/* The API of a cluster behind a jump host: when no API server can be reached directly, each is
- * reached through a tunnel to its own machine, so that one that dies is no more than the next one
- * asked. */
+/* The API of a cluster behind a jump host. If no API server can be reached directly, there is a
+ * tunnel to each of them, so the API client can use another one when one fails. */
 #include "cluster/site/site.h"
 #include "deliver/link/tunnel.h"
 
-#define DIRECT_MS 700 /* an answer that takes longer than that is not worth having directly */
+#define DIRECT_MS 700 /* maximum for a direct connection */
 #define PREFIX    "slipway-api-"
 
 void site_tunnels_free(struct site *s)
@@ -44,7 +43,7 @@ int site_tunnels(struct site *s, struct kube_target *target, struct error *err)
                         !tunnel_wanted(&site_member(s, nodes[0]->name)->machine->target) ||
                         kube_direct(target, DIRECT_MS))
                         return 0;
-                /* not in the state directory: its path may be longer than a socket's may be */
+                /* not in the state directory: a socket's path has a maximum length */
                 if (scratch_make(PREFIX, &s->tunnel_dir, err) < 0)
                         return -err->code;
                 s->sockets = arena_array(s->arena, const char *, n);

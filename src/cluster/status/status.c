@@ -1,4 +1,4 @@
-/* Asking: every question goes out at once, and the loop ends with the last answer. */
+/* All queries are sent at once, and the loop ends with the last answer. */
 #include <event2/event.h>
 
 #include "cluster/etcd/etcd.h"
@@ -6,9 +6,10 @@
 #include "cluster/status/status.h"
 #include "kube/wait.h"
 
-#define API_PATIENCE  8000  /* milliseconds for one answer of the API */
-#define TUNNEL_OPENS  20000 /* that has to open a tunnel first */
-#define ETCD_PATIENCE 5     /* seconds for etcd's */
+#define API_PATIENCE 8000 /* milliseconds for one answer of the API */
+/* Milliseconds if a tunnel must be opened first. */
+#define TUNNEL_OPENS  20000
+#define ETCD_PATIENCE 5 /* seconds for an answer of etcd */
 #define CIS_MAX       ((size_t)1 << 20)
 
 void status_answered(struct status *st, size_t *waiting)
@@ -34,7 +35,7 @@ static void node_answered(struct status_node *n)
                 status_answered(n->status, &n->status->node_waiting);
 }
 
-/* Both questions go over one link: it closes with the last answer. */
+/* Both queries use one link, which closes after the last answer. */
 static void question_over(struct status_node *n)
 {
         if (--n->asking == 0 && n->member->run.link)
@@ -81,7 +82,7 @@ static void on_status_hello(
         question_over(n);
 }
 
-/* What was known of it is no longer so. */
+/* Forgets what was known about it. */
 static void not_reached(struct status_node *n, char *why)
 {
         json_decref(n->member->seen.said);
@@ -92,7 +93,7 @@ static void not_reached(struct status_node *n, char *why)
         status_replace(&n->trouble, why);
 }
 
-/* The link begins its sentences with the node's name, and so does the list of problems. */
+/* The link's messages start with the node's name, and so does the list of problems: skip it. */
 static char *without_name(const struct status_node *n, const char *message)
 {
         char *prefix CLEANUP(free_p) = xasprintf("node %s: ", n->member->node->name);
@@ -164,7 +165,7 @@ static void on_status_nodes(const struct kube_reply *reply, void *arg)
                 json_decref(st->site->members[i].seen.object);
                 st->site->members[i].seen.object = NULL;
         }
-        json_array_clear(st->others); /* with --watch it is asked again */
+        json_array_clear(st->others); /* with --watch, queries are repeated */
         json_array_foreach(
                 json_object_get(reply->status == 200 ? reply->body : NULL, "items"), i, o)
         {
@@ -248,7 +249,7 @@ static void on_server(const struct kube_reply *reply, void *arg)
         status_answered(n->status, &n->status->server_waiting);
 }
 
-/* In the order the API's client knows them. A machine that is off need not be asked. */
+/* In the order of the API client. Machines that are off are not queried. */
 void status_ask_servers(struct status *st)
 {
         size_t server = 0;
@@ -268,7 +269,7 @@ void status_ask_servers(struct status *st)
         }
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 
 #define PATIENCE       30
 #define NODES_A_SECOND 10
@@ -316,7 +317,7 @@ void status_begin(struct status *st, struct site *s)
                 };
 }
 
-/* Before what their callbacks would write to goes. */
+/* Ends all queries before the memory that their callbacks write to is freed. */
 void status_end(struct status *st)
 {
         for (size_t i = 0; i < st->site->count; i++) {

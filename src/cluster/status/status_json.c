@@ -1,15 +1,19 @@
-/* What was answered, as one object:
+/* The answers as one JSON object:
  *
- *   cluster, healthy, problems[]: sentences
+ *   cluster, healthy
+ *   problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift,
- * drifted[], address, trouble others[]: nodes that are not in cluster.yaml (a machine that kubeadm
- * joined): name, ready, version, address, pool (slipway's label, else null), asksForCertificate,
- * note api: server, ready, version, trouble, servers[] (each control-plane node's own: node, ready,
- * trouble) pods[]: of the control plane and DNS, those that do not come up: name, node, container,
- * reason, restarts etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment,
- * trouble certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
- *   releases[], where the file has charts: name, namespace, chart, revision, state, ready, drift
- *   run: who holds the lock, null when nobody does */
+ *     drifted[], address, trouble
+ *   others[], nodes that are not in cluster.yaml (joined with kubeadm): name, ready, version,
+ *     address, pool (slipway's label, or null), asksForCertificate, note
+ *   api: server, ready, version, trouble, servers[] (one per control-plane node: node,
+ *     ready, trouble)
+ *   pods[], of the control plane and DNS that do not start: name, node, container, reason, restarts
+ *   etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment, trouble
+ *   certificates: expires, what
+ *   kubernetes: wanted, running (nodes that run it), nodes
+ *   releases[], if the file has charts: name, namespace, chart, revision, state, ready, drift
+ *   run: who holds the lock, or null */
 #include <sys/stat.h>
 #include <time.h>
 
@@ -102,7 +106,7 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
         return o;
 }
 
-/* Not ours to mend, so it is told and is no problem. */
+/* Not managed by slipway, so it is shown but is not a problem. */
 static json_t *other_json(const struct status *st, const json_t *node)
 {
         const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"),
@@ -134,9 +138,8 @@ static json_t *pod_json(const json_t *pod, json_t *problems)
                 json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
         const char *container = json_string_value(json_object_get(c, "name")),
                    *reason = json_string_value(json_object_get(waiting, "reason"));
-        bool ours = container &&
-                    has_prefix(container,
-                            "kube-"); /* `slipway logs` knows it, also while no API answers */
+        /* `slipway logs` can read it even without an API */
+        bool ours = container && has_prefix(container, "kube-");
         json_int_t restarts = json_integer_value(json_object_get(c, "restartCount"));
         struct str ended CLEANUP(str_release) = { 0 };
         json_t *o = json_object();
@@ -171,8 +174,8 @@ static json_t *pods_json(const struct status *st, json_t *problems)
 
 /* ---- API, etcd ---- */
 
-/* One that is down while others answer is told by itself; when none does, that was said already,
- * and so it was of a machine that is off. */
+/* An API server that is down while others answer is a problem of its own. If none answers, or the
+ * machine is off, that was reported already. */
 static json_t *servers_json(const struct status *st, json_t *problems)
 {
         json_t *list = json_array();
@@ -289,8 +292,8 @@ static json_t *versions_json(const struct status *st)
                 (json_int_t)nodes);
 }
 
-/* Who holds the state's lock. The kernel's list is read, for to try the lock would keep a run that
- * begins just now from getting it. */
+/* Who holds the lock of the state directory, from the kernel's list: trying to take the lock could
+ * make a run fail that starts at this moment. */
 static json_t *run_json(const struct status *st)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
@@ -340,8 +343,8 @@ json_t *status_json(const struct status *st, bool *healthy)
         json_decref(releases);
         json_object_set_new(o, "certificates", certificates);
         json_object_set_new(o, "kubernetes", versions_json(st));
-        if (st->hardening && json_array_size(json_object_get(
-                                     st->hardening, "controls"))) /* a machine has answered */
+        /* at least one machine has answered */
+        if (st->hardening && json_array_size(json_object_get(st->hardening, "controls")))
                 json_object_set(o, "hardening", st->hardening);
         json_object_set_new(o, "run", run_json(st));
         return o;

@@ -1,5 +1,5 @@
-/* Releases of services.charts: asked of helm's Secrets (only their labels) and of the workloads
- * that helm has labelled as a release's own. */
+/* Releases of services.charts: read from helm's Secrets (only their labels) and from the workloads
+ * that helm labelled. */
 #include "addon/service.h"
 #include "cluster/status/status.h"
 #include "kube/wait.h"
@@ -58,7 +58,7 @@ void status_ask_services(struct status *st, unsigned timeout_ms)
                         timeout_ms, fns[i], st);
 }
 
-/* The annotations say whose it is: the label of the name is the chart's own business. */
+/* The annotations name the release; the name label depends on the chart. */
 static bool of_release(const json_t *object, const struct service *s)
 {
         const json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
@@ -68,7 +68,7 @@ static bool of_release(const json_t *object, const struct service *s)
         return name && ns && streq(name, s->name) && streq(ns, s->ns);
 }
 
-/* The first workload of it that is not ready; malloc'd, NULL: all are. */
+/* The first workload of the release that is not ready; malloc'd. NULL: all are ready. */
 static char *not_ready(const struct status *st, const struct service *s)
 {
         size_t i;

@@ -1,17 +1,17 @@
-/* How the cluster is, again and again. A machine that does not answer holds nothing up: each
- * question waits for its own answer only. */
+/* The state of the cluster, repeatedly. Queries do not wait for each other, so a machine that does
+ * not answer delays nothing else. */
 #include <event2/event.h>
 #include <signal.h>
 
 #include "base/clock.h"
 #include "cluster/status/status.h"
 
-#define NODES_EVERY 10 /* seconds: every question to a machine is an ssh connection */
+#define NODES_EVERY 10 /* seconds, because each query is an ssh connection */
 
 struct watching {
         struct status status;
         struct event *signals[2];
-        struct arena arenas[2]; /* of the machines as they were found last, and the time before */
+        struct arena arenas[2]; /* of the machines found in the last two rounds */
         unsigned found;
         bool interrupted;
 };
@@ -23,7 +23,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
         event_base_loopbreak(w->status.site->base);
 }
 
-/* Lets the loop run until then; answers that end it early do not matter here. */
+/* Runs the loop until that time; answers that end it early are ignored. */
 static int watch_until(struct watching *w, int64_t when, struct error *err)
 {
         for (int64_t left; !w->interrupted && (left = when - clock_ms()) > 0;) {
@@ -37,7 +37,7 @@ static int watch_until(struct watching *w, int64_t when, struct error *err)
         return 0;
 }
 
-/* Machines come and go meanwhile. */
+/* Machines may be added or removed meanwhile. */
 static void status_watch_find_machines(struct watching *w)
 {
         struct site *s = w->status.site;
@@ -50,8 +50,8 @@ static void status_watch_find_machines(struct watching *w)
         s->provider.arena = s->arena;
 }
 
-/* The machines are asked on their own clock; the next time only when the last answer is there, or
- * will not come. */
+/* Machines have their own interval; the next query starts only when the last one is answered
+ * or has failed. */
 static void status_watch_ask(struct watching *w, int64_t *nodes_asked)
 {
         struct status *st = &w->status;
@@ -83,8 +83,8 @@ static int rounds(struct watching *w, unsigned seconds,
 {
         int64_t began = clock_ms(), nodes_asked = began - (int64_t)NODES_EVERY * 1000;
         status_watch_ask(w, &nodes_asked);
-        int r = status_wait(&w->status, status_patience(w->status.site),
-                err); /* the first picture is a whole one */
+        /* the first answer is complete */
+        int r = status_wait(&w->status, status_patience(w->status.site), err);
         if (r == 0 && !w->interrupted)
                 status_give_up(&w->status);
         while (r == 0 && !w->interrupted && status_watch_show(w, fn, arg)) {
@@ -93,9 +93,8 @@ static int rounds(struct watching *w, unsigned seconds,
                 r = watch_until(w, next, err);
                 if (r == 0 && !w->interrupted) {
                         status_watch_ask(w, &nodes_asked);
-                        r = watch_until(
-                                w, clock_ms() + 300, err); /* most answers are there by then; the
-                                                              others are in the next picture */
+                        /* most answers have arrived by then; the others are in the next one */
+                        r = watch_until(w, clock_ms() + 300, err);
                 }
         }
         return r;
@@ -116,7 +115,7 @@ int status_watch(struct site *s, unsigned seconds,
                 event_free(w.signals[i]);
         status_end(&w.status);
         for (size_t i = 0; i < s->count; i++)
-                s->machines[i].target = (struct link_target){ 0 }; /* its strings go now */
+                s->machines[i].target = (struct link_target){ 0 }; /* its strings are freed now */
         arena_release(&w.arenas[0]);
         arena_release(&w.arenas[1]);
         return r;

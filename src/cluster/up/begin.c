@@ -1,4 +1,4 @@
-/* How each kind of a plan's steps is begun. */
+/* Which function starts each kind of step in a plan. */
 #include <stddef.h>
 
 #include "cluster/apply/fabric.h"
@@ -15,8 +15,8 @@
 
 static const struct {
         void (*start)(struct step *s);
-        size_t running; /* where the member keeps the run's step; 0: nowhere */
-        bool artifacts; /* programs and images must be here */
+        size_t running; /* offset of the run's step in the member; 0: not stored */
+        bool artifacts; /* needs programs and images */
 } starts[PLAN_KINDS] = {
         [PLAN_PREPARE] = { step_prepare },
         [PLAN_MACHINE] = { step_create, offsetof(struct member, run.create) },

@@ -1,4 +1,4 @@
-/* reset and down: nodes that were chosen (leave_choose) leave, in the steps of a plan. */
+/* reset and down: the chosen nodes (leave_choose) are removed, in the steps of a plan. */
 #include "cluster/leave/leave.h"
 #include "cluster/services/cleanup.h"
 #include "cluster/up/up.h"

@@ -1,9 +1,7 @@
-/* up: what is, what is wanted, the plan between them, and the plan done.
- *
- * A cluster that is yet to be has no join order: every node is applied as soon as it answers and
- * the artifacts are here; only what truly waits for the API waits for it. One that lives is changed
- * with care: etcd members come one after another, control-plane nodes change one after another,
- * workers that must be drained a few at a time, all others at once. */
+/* up: observes, plans, and carries out the plan. A new cluster has no join order: every node is
+ * applied as soon as it answers and the artifacts are fetched; only what needs the API waits for
+ * it. A running cluster is changed carefully: etcd members join and control-plane nodes change one
+ * after another, workers that must be drained a few at a time, all others at once. */
 #include "cluster/apply/fabric.h"
 #include "cluster/apply/readiness.h"
 #include "cluster/apply/roll.h"
@@ -38,12 +36,11 @@ static void up_steps(struct site *s)
                 step_after(preflight, m->run.connect);
                 m->run.compare = run_step(r, "compare", m->node->name, step_compare, m);
                 step_after(m->run.compare, preflight);
-                step_after(m->run.compare,
-                        s->artifacts); /* their digests are part of what is compared */
+                step_after(m->run.compare, s->artifacts); /* their digests are compared */
                 step_after(s->plan, m->run.compare);
         }
-        if (s->cluster->network.fabric.kind ==
-                FABRIC_CUSTOM) /* the user's own manifests are read before anything is touched */
+        /* the user's manifests are read before anything is changed */
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM)
                 step_after(s->plan, run_step(r, "fabric manifests", NULL, step_manifests, s));
         struct step *deprecated = run_step(r, "versions", NULL, step_deprecated, s);
         step_after(observe, preflight);
@@ -65,18 +62,18 @@ static void up_steps(struct site *s)
                 step_after(services, chores);
                 step_after(s->plan, services);
         }
-        step_after(s->artifacts,
-                deprecated); /* nothing is fetched or built for a version that is refused */
+        /* nothing is fetched or built for a version that is refused */
+        step_after(s->artifacts, deprecated);
 }
 
 /* ---- the plan: its steps, as values ---- */
 
-/* What of a live cluster is changed one after another: each waits until the one before is healthy.
- */
+/* The changes of a running cluster that are made one after another: each waits until the previous
+ * node is healthy. */
 struct queue {
         struct plan *plan;
-        struct plan_step *last,
-                *staged; /* staged: an upgrade's programs are on all nodes; NULL: it is none */
+        /* staged: all nodes have the upgrade's programs; NULL: no upgrade */
+        struct plan_step *last, *staged;
 };
 
 static bool up_is_control(const struct member *m)
@@ -84,7 +81,7 @@ static bool up_is_control(const struct member *m)
         return m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD);
 }
 
-/* The machine, the way to it, and a look at it: for those that were not there before the plan. */
+/* Creates, connects and checks a machine that did not exist before the plan. */
 static struct plan_step *reach_steps(
         struct plan *p, struct member *m, struct plan_step *prepare, struct plan_step *check)
 {
@@ -98,7 +95,7 @@ static struct plan_step *reach_steps(
         return check;
 }
 
-/* It comes to an etcd that lives, or back to it. */
+/* The node joins a running etcd, or returns to it. */
 static bool comes_to_etcd(const struct member *m)
 {
         return m->plan.joins || m->plan.promotes ||
@@ -106,7 +103,7 @@ static bool comes_to_etcd(const struct member *m)
                        m->node->pool->roles & ROLE_ETCD);
 }
 
-/* etcd's part around the apply of a node that joins. */
+/* The etcd steps around the apply of a joining node. */
 static void join_steps(struct member *m, struct queue *q)
 {
         struct plan_step *join = m->plan.joins || m->plan.fate == FATE_START
@@ -127,7 +124,7 @@ static void join_steps(struct member *m, struct queue *q)
         q->last = m->plan.healthy;
 }
 
-/* Who may hold the virtual address, and is about to stop its API server, gives it away first. */
+/* Before a node's API server stops, the virtual IP moves to another node. */
 static struct plan_step *address_steps(struct member *m, struct queue *q, struct plan_step *after)
 {
         const struct cluster *c = m->site->cluster;
@@ -140,7 +137,8 @@ static struct plan_step *address_steps(struct member *m, struct queue *q, struct
         return leave;
 }
 
-/* Drained if need be, applied, looked at, and given back. Returns the last of them. */
+/* Drains the node if necessary, applies, waits until it is healthy, uncordons. Returns
+ * the last step. */
 static struct plan_step *change_steps(struct member *m, struct queue *q, struct plan_step *after)
 {
         struct plan_step *cordon = m->plan.drains ? plan_add(q->plan, PLAN_DRAIN, m) : NULL;
@@ -162,8 +160,8 @@ static struct plan_step *change_steps(struct member *m, struct queue *q, struct 
         return back;
 }
 
-/* A run that was killed between drain and uncordon left the node cordoned: who is healthy is given
- * back. */
+/* A run that was killed between drain and uncordon left the node cordoned: uncordons it if
+ * it is healthy. */
 static void give_back(struct member *m, struct queue *q)
 {
         bool ours = false;
@@ -174,7 +172,7 @@ static void give_back(struct member *m, struct queue *q)
                 m->plan.healthy ? m->plan.healthy : m->plan.apply);
 }
 
-/* What the cluster has as pods of its own comes after the control plane and before the workers. */
+/* The cluster's own images change after the control plane and before the workers. */
 static void images_steps(const struct site *s, struct queue *q)
 {
         bool any = false;
@@ -214,12 +212,12 @@ static void apply_steps(
                          (m->plan.restarts & PARTS_ONE_BY_ONE || m->plan.commands))
                         q->last = change_steps(m, q, q->last);
         }
-        /* who leaves serves the others until those that come instead do */
+        /* nodes to be removed serve until their replacements do */
         for (size_t i = 0; i < s->count && control_leaves(s); i++)
                 if (s->members[i].plan.fate == FATE_CHANGE && !s->members[i].plan.healthy)
                         plan_after(s->members[i].plan.apply, q->last);
         images_steps(s, q);
-        /* workers: those that are drained a few at a time, all after the control plane */
+        /* workers after the control plane; those that are drained a few at a time */
         size_t at_once = workers_at_once(s), n = 0;
         struct plan_step **drained = arena_array(s->arena, struct plan_step *, s->count + 1);
         for (size_t i = 0; i < s->count; i++) {
@@ -246,8 +244,8 @@ static struct plan_step *remove_steps(struct site *s, struct member *m, struct q
         return span.last;
 }
 
-/* The dead leave before others come: etcd counts them. Who lives leaves when nobody is sent to it
- * any more. */
+/* Failed nodes are removed before others join, because etcd counts them. Healthy ones are removed
+ * when nothing uses them any more. */
 static void remove_all(struct site *s, struct queue *q, bool dead, struct plan_step *verify)
 {
         for (size_t i = 0; i < s->found.removed_count; i++) {
@@ -282,11 +280,11 @@ static void plan_build_all(struct site *s, struct plan *p)
                         continue;
                 struct plan_step *ready = plan_add(p, PLAN_READY, m);
                 plan_after(ready, api);
-                plan_after(
-                        ready, m->plan.apply); /* one that could not be applied is not waited for */
+                /* a node that could not be applied is not waited for */
+                plan_after(ready, m->plan.apply);
                 plan_after(dns, ready);
         }
-        plan_after(api, check); /* it is asked for while the nodes are still being applied */
+        plan_after(api, check); /* queried while nodes are still being applied */
         plan_after(objects, api);
         plan_after(dns, objects);
         plan_after(verify, dns);
@@ -301,8 +299,8 @@ static void plan_build_all(struct site *s, struct plan *p)
                 plan_after(chores, objects);
                 plan_after(verify, chores);
         }
-        if (s->cluster->network.fabric.kind ==
-                FABRIC_CUSTOM) { /* the user's own, when the API has its first objects */
+        /* the user's own manifests follow the API's first objects */
+        if (s->cluster->network.fabric.kind == FABRIC_CUSTOM) {
                 struct plan_step *fabric = plan_add(p, PLAN_FABRIC, NULL);
                 plan_after(fabric, objects);
                 plan_after(dns, fabric);
@@ -335,9 +333,9 @@ void step_plan(struct step *step)
                 step_done(step, r < 0 ? &err : NULL);
 }
 
-/* ---- the plan, done ---- */
+/* ---- carrying out the plan ---- */
 
-/* Certificates that were issued to see what would change are the nodes' own from now on. */
+/* Stores the certificates that were issued to compare nodes: the nodes get these. */
 static int keep_leaves(struct site *s, struct error *err)
 {
         int r = 0;

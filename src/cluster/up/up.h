@@ -5,8 +5,8 @@
 #include "cluster/plan/plan.h"
 #include "cluster/plan/plan_steps.h"
 
-/* Looks at everything and makes the plan (s->steps, plan.h); nothing is changed. Then whoever is to
- * approve it does, and up_apply does it: exactly that. */
+/* Observes everything and makes the plan (s->steps, plan.h) without changing anything. After
+ * approval, up_apply carries out exactly that plan. */
 int up_observe(struct site *s, struct error *err);
 int up_apply(struct site *s, struct error *err);
 /* Who was chosen (cluster/leave/leave.h) leaves. Before that, when it is the whole cluster: looks
@@ -14,13 +14,13 @@ int up_apply(struct site *s, struct error *err);
 int leave_observe(struct site *s, struct error *err);
 int leave_apply(struct site *s, struct error *err);
 
-/* ---- between the files ---- */
+/* ---- shared by the files of this folder ---- */
 void step_plan(struct step *s); /* arg: site */
-/* After plan_make: s->steps. */
+/* After plan_make: builds s->steps. */
 void plan_build(struct site *s);
-/* Makes the run's steps of it. */
+/* Turns the plan's steps into steps of the run. */
 void plan_begin(const struct plan *p, struct site *s);
-/* The steps of leave_apply. */
+/* Starts the steps of leave_apply. */
 void leave_begin(struct site *s);
 
 #endif

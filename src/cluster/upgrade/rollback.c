@@ -3,7 +3,7 @@
 #include "cluster/upgrade/upgrade.h"
 #include "cluster/upgrade/version.h"
 
-/* ---- what there is to return to ---- */
+/* ---- what can be returned to ---- */
 
 static int rollback_previous(struct rollback *b, struct site *s, struct error *err)
 {
@@ -86,7 +86,7 @@ json_t *rollback_json(const struct rollback *b)
                 "snapshot", b->snapshot.path, "taken", b->snapshot.taken, "changed", b->changed);
 }
 
-/* Data is lost: nobody does that by accident. */
+/* Data is lost, so this needs explicit approval. */
 int rollback_approved(const struct rollback *b, enum approval given, struct error *err)
 {
         if (given != APPROVAL_NOBODY)

@@ -24,9 +24,9 @@ const char *upgrade_from(const struct site *s)
                        : NULL;
 }
 
-/* ---- APIs that the new version no longer has ---- */
+/* ---- APIs that the new version does not serve ---- */
 
-/* The value of a label in a line of metrics; "" when it is not there. In the arena. */
+/* The value of a label in a line of metrics, or "". Allocated in the arena. */
 static const char *metric_label(struct site *s, const char *line, size_t len, const char *name)
 {
         char *key CLEANUP(free_p) = xasprintf("%s=\"", name);
@@ -149,8 +149,8 @@ void step_remember(struct step *step)
         kube_request(s->kube, "GET", "/apis", NULL, NULL, 0, on_upgrade_groups, step);
 }
 
-/* Some control-plane node is there already: this run goes on with one that was stopped, and what is
- * to be returned to is written down. */
+/* A control-plane node already has the new version: this run continues an interrupted one, and
+ * previous.json is written. */
 static bool upgrade_begun(const struct site *s)
 {
         struct version v;
@@ -165,8 +165,8 @@ static bool upgrade_begun(const struct site *s)
         return false;
 }
 
-/* Hundreds of megabytes slow the disk that etcd is on: its members get them one after another, so
- * that a majority stays quick. All others at once. */
+/* Sending hundreds of megabytes slows the disk that etcd uses: etcd members receive them one after
+ * another, so that a majority stays fast. All other nodes receive them at once. */
 void stage_steps(struct site *s, struct plan *p, struct plan_step *after)
 {
         struct plan_step *last = NULL;
@@ -186,7 +186,7 @@ void stage_steps(struct site *s, struct plan *p, struct plan_step *after)
 
 void step_staged(struct step *s) { step_done(s, NULL); }
 
-/* A snapshot that cannot be named stops the upgrade: without it there is no way back. */
+/* If the snapshot cannot be created, the upgrade stops: without it there is no way back. */
 void step_upgrade_snapshot(struct step *step)
 {
         struct site *s = step->arg;

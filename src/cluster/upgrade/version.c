@@ -20,8 +20,7 @@ int upgrade_parse(const char *text, struct arena *a, struct version *out, struct
         return 0;
 }
 
-/* The file as it will be is checked whole: what the cluster is told may not be known to the new
- * version. */
+/* Checks the whole edited file, because the new version may not know some options. */
 static int upgrade_set(struct edit *e, struct cluster **c, const char *key, const char *inner,
         const char *value, struct error *err)
 {
@@ -35,8 +34,8 @@ static int upgrade_set(struct edit *e, struct cluster **c, const char *key, cons
         return edit_load(e, false, c, &problems, err) < 0 ? edit_refused(&problems, err) : 0;
 }
 
-/* Images that the file names. kube-proxy is as old as the rest; a newer etcd or CoreDNS stays when
- * the cluster goes back. */
+/* Images in the file. kube-proxy must match the version; a newer etcd or CoreDNS is kept when the
+ * cluster returns to an older version. */
 static const struct {
         const char *key, *inner;
         enum image_id id;

@@ -1,13 +1,14 @@
-/* The version in the cluster's files, for upgrade and rollback: an edit, nothing is written. */
+/* The version in the cluster's files, for upgrade and rollback: edits only, nothing is
+ * written to disk. */
 #ifndef SLIPWAY_UPGRADE_VERSION_H
 #define SLIPWAY_UPGRADE_VERSION_H
 
 #include "config/edited.h"
 
-/* A version that slipway knows; its text in the arena. */
+/* Parses a version that slipway knows; its text is in the arena. */
 int upgrade_parse(const char *text, struct arena *a, struct version *out, struct error *err);
-/* *c: the Cluster of the files as they are; then that with this version, and with the images that
- * belong to it: those of parts that the cluster has as pods of its own. */
+/* *c: the Cluster of the current files; afterwards the one with this version, and with the images
+ * of the cluster's own components for it. */
 int upgrade_edit(
         struct edit *e, const struct version *to, bool down, struct cluster **c, struct error *err);
 

@@ -146,10 +146,11 @@ static int add_host(struct inventory *inv, const char *name, struct inventory_gr
         struct inventory_host *h = inventory_host(inv, name, err);
         if (!h)
                 return -err->code;
-        inv->links += !in; /* every mention costs, so that a short line with a wide range cannot
-                              stand there a million times */
-        if (vars) { /* laid over what it has: a copy, as the list is shared by all hosts of the
-                       pattern */
+        /* every mention costs, so that a short line with a wide range cannot stand there
+         * a million times */
+        inv->links += !in;
+        /* laid over what it has: a copy, as the list is shared by all hosts of the pattern */
+        if (vars) {
                 struct inventory_var **end = &vars, *copy = NULL, **tail = &copy;
                 for (; *end; end = &(*end)->next) {
                         if (inv->links++ >= INVENTORY_MAX_LINKS)

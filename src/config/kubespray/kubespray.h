@@ -6,8 +6,8 @@
 
 #include "config/kubespray/inventory.h"
 
-/* What a person should look at, in the order of the file; each also stands as "# NOTE: …" at its
- * place. */
+/* What a person should look at, in the order of the file; each also stands as "# NOTE: …"
+ * at its place. */
 struct note {
         const char *text;
         struct note *next;

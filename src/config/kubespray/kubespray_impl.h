@@ -8,11 +8,11 @@
 struct spray {
         struct arena *arena;
         struct inventory *inv;
-        const struct inventory_host *seat[3]; /* whose variables are the cluster's: a control-plane
-                                                 host, an etcd host, a worker */
-        struct str *out;                      /* where the section being written goes */
-        int indent;                           /* of its fields */
-        bool same_version;                    /* the Kubernetes version is the inventory's own */
+        /* whose variables are the cluster's: a control-plane host, an etcd host, a worker */
+        const struct inventory_host *seat[3];
+        struct str *out;   /* where the section being written goes */
+        int indent;        /* of its fields */
+        bool same_version; /* the Kubernetes version is the inventory's own */
         struct notes *notes;
         struct index asked; /* variables that some part of this knows */
         struct index said;  /* notes */
@@ -44,10 +44,10 @@ void spray_comment(struct spray *k, const char *fmt, ...) PRINTF(2, 3);
 /* A value as a person would write it: quoted only where it must be. */
 void spray_value(struct str *s, const char *v);
 void spray_field(struct spray *k, const char *field, const char *value);
-void spray_words(
-        struct spray *k, const char *field, const struct strings *words); /* field: [a, b] */
-/* A map that is written only when something is in it: what is written between the two lies in it.
- * Nests. */
+/* Field: [a, b]. */
+void spray_words(struct spray *k, const char *field, const struct strings *words);
+/* A map that is written only when something is in it: what is written between the two lies
+ * in it. Nests. */
 struct spray_section {
         const char *name;
         struct str body, *out;

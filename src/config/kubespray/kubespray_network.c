@@ -1,8 +1,8 @@
 /* The endpoint and the networks. */
 #include "config/kubespray/kubespray_impl.h"
 
-/* What Kubespray takes when nothing is written: the running cluster has these, not slipway's
- * defaults. */
+/* What Kubespray takes when nothing is written: the running cluster has these,
+ * not slipway's defaults. */
 #define SPRAY_PODS      "10.233.64.0/18"
 #define SPRAY_SERVICES  "10.233.0.0/18"
 #define SPRAY_PODS6     "fd85:ee78:d8a6:8607::1:0000/112"

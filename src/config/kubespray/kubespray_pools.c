@@ -9,7 +9,8 @@ struct spray_host {
         const struct inventory_host *host;
         unsigned roles;
         const char *name, *address, *user, *port, *labels,
-                *taints; /* labels, taints: flow YAML, or NULL */
+                /* labels, taints: flow YAML, or NULL */
+                *taints;
         struct strings ip;
         const char *ips[2];
 };
@@ -195,8 +196,8 @@ struct common {
 
 static const char *text_or(const char *s, const char *other) { return s ? s : other; }
 
-/* Who logs in and where, as the first control-plane host has it; hosts that differ say so
- * themselves. */
+/* Who logs in and where, as the first control-plane host has it; hosts that differ
+ * say so themselves. */
 static struct common common_of(struct spray *k)
 {
         struct common c = { FIRST_TEXT(k, k->seat[0], "ansible_user", "ansible_ssh_user"),

@@ -178,8 +178,8 @@ static void kubespray_spec_oidc(struct spray *k)
         spray_end(k, &section);
 }
 
-/* {alice: {pass: …, role: admin, groups: [system:masters]}}: they keep their names and get
- * certificates. */
+/* {alice: {pass: …, role: admin, groups: [system:masters]}}: they keep their names
+ * and get certificates. */
 static void kubespray_spec_users(struct spray *k)
 {
         const struct tree *map = spray_var(k, "kube_users");

@@ -210,8 +210,8 @@ static const char *const unimportant[] = {
         "ignore_assert_errors",
         "k8s_image_pull_policy",
         "kube_api_anonymous_auth",
-        "kube_pod_security_default_enforce", /* with kube_pod_security_use_default; the rest of
-                                                these five is what hardening: cis sets */
+        /* with kube_pod_security_use_default; the rest of these five is what hardening: cis sets */
+        "kube_pod_security_default_enforce",
         "kube_pod_security_exemptions_namespaces",
         "kubelet_protect_kernel_defaults",
         "kubelet_seccomp_default",

@@ -1,5 +1,5 @@
-/* Disks and volumes of a pool: one device, one mount, and no mount over what the system itself
- * needs. */
+/* Disks and volumes of a pool: one device, one mount, and no mount over what the
+ * system itself needs. */
 #include "base/paths.h"
 #include "config/rules/rules.h"
 

@@ -101,8 +101,8 @@ static bool hosts_overlap(const struct cluster *c, const struct cidr *range)
         return false;
 }
 
-/* The first node in a wrong place is shown, the others are counted: it is one mistake, not a
- * thousand. */
+/* The first node in a wrong place is shown, the others are counted: it is one mistake,
+ * not a thousand. */
 static void nodes_inside(
         const struct cluster *c, const char *path, const struct cidrs *ranges, struct problems *p)
 {

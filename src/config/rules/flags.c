@@ -251,8 +251,8 @@ static bool list_has(const char *list, const char *word)
         return false;
 }
 
-/* Version skew: a component may behave as an older minor, three at most, and never as a newer one.
- */
+/* Version skew: a component may behave as an older minor, three at most, and never as
+ * a newer one. */
 static void emulated(const struct cluster *c, const struct tree *at, const char *flag,
         const char *value, struct problems *p)
 {

@@ -1,5 +1,5 @@
-/* The kubelet's reservations, thresholds and free-form configuration, of the cluster and of each
- * pool. */
+/* The kubelet's reservations, thresholds and free-form configuration, of the cluster and
+ * of each pool. */
 #include <ctype.h>
 
 #include "config/rules/rules.h"
@@ -118,8 +118,8 @@ static void max_pods(const struct cluster *c, const struct kubelet_options *k, s
                         bits = 32 - n->node_mask;
         if (!bits || !k->max_pods)
                 return;
-        long room =
-                (1L << bits) - 3; /* the network's own address, the bridge's and the broadcast */
+        /* the network's own address, the bridge's and the broadcast */
+        long room = (1L << bits) - 3;
         if (k->max_pods > room)
                 problem_add(p, k->src, "maxPods",
                         arena_printf(

@@ -15,8 +15,8 @@ static const struct tree *node_at(const struct node *n)
         return n->host && n->host->src ? n->host->src : n->pool->src;
 }
 
-/* RFC 1123: labels of lower-case letters, digits and dashes, which neither begin nor end with a
- * dash. */
+/* RFC 1123: labels of lower-case letters, digits and dashes, which neither begin nor end
+ * with a dash. */
 static bool subdomain(const char *s)
 {
         for (const char *label = s;;) {
@@ -38,8 +38,8 @@ static void nodes_node_name(
 {
         const struct tree *at = node_at(n);
         const char *field = n->host ? n->host->name ? "name" : "address" : "name";
-        if (!n->name || !*n->name || *n->name == '-' ||
-                !at) /* the pool or the host has no name: said already */
+        /* the pool or the host has no name: said already */
+        if (!n->name || !*n->name || *n->name == '-' || !at)
                 return;
         if (strlen(n->name) > 63)
                 problem_add(p, at, field,
@@ -52,9 +52,8 @@ static void nodes_node_name(
                         "give the host a name of lower-case letters, digits and dashes, such as {name: w1, address: …}",
                         "the node's name would be %s, which is not a valid node name", n->name);
         const struct node *first = seen_add(names, n->name, n);
-        if (first && n->host &&
-                !(said && !n->host->name)) /* the same address, or the same pool name, gives the
-                                              same name: said already */
+        /* the same address, or the same pool name, gives the same name: said already */
+        if (first && n->host && !(said && !n->host->name))
                 problem_add(p, at, field, "give each node its own name",
                         "the node name \"%s\" is already used %s", n->name,
                         rule_where(p, node_at(first), at));

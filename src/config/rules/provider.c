@@ -1,5 +1,5 @@
-/* What belongs to one provider and was written for another, and what a provider cannot do without.
- */
+/* What belongs to one provider and was written for another, and what a provider
+ * cannot do without. */
 #include "config/rules/rules.h"
 
 #define CLOUDS (1 << PROVIDER_OPENSTACK | 1 << PROVIDER_AWS)

@@ -6,12 +6,11 @@
 
 #include "config/schema.h"
 
-#define CLUSTER_MAX_NODES \
-        20000 /* nobody runs a larger one, and a slip of the finger stays cheap \
-               */
+/* Nobody runs a larger one, and a slip of the finger stays cheap. */
+#define CLUSTER_MAX_NODES 20000
 
-/* `path` is dotted, from the spec ("network.pods"); the place is the deepest part of it that is
- * written. */
+/* `path` is dotted, from the spec ("network.pods"); the place is the deepest part of it
+ * that is written. */
 void rule_error(struct problems *p, const struct cluster *c, const char *path, const char *hint,
         const char *fmt, ...) PRINTF(5, 6);
 void rule_warn(struct problems *p, const struct cluster *c, const char *path, const char *hint,

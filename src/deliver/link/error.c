@@ -1,8 +1,8 @@
-/* Why a link ended, as a sentence with what to do next. ssh and sudo tell it in lines of English
- * (LC_ALL=C); the table knows those that people meet. */
+/* Why a link ended, as a sentence with a hint. ssh and sudo print the reason in English (LC_ALL=C);
+ * the table has the common messages. */
 #include "deliver/link/state.h"
 
-/* Until the node's shell has said its word; until the agent has said hello; after that. */
+/* Before the node's shell has answered; before the agent's HELLO; after that. */
 enum when {
         OPENING = 1,
         STARTING = 2,
@@ -11,9 +11,10 @@ enum when {
         ANY = OPENING | UNDERWAY
 };
 
-/* In what and hint, {word} stands for: host, port, user, at (user@host port), key, line (the line
- * found), print (the host key's fingerprint), offered, accepted, bastion, dir, doing (what the link
- * was at), hand (the ssh command for a person), forget (the command that forgets a host key). */
+/* In what and hint, {word} stands for: host, port, user, at (user@host port), key, line (the
+ * line found), print (the host key's fingerprint), offered, accepted, bastion, dir, doing (what
+ * the link was doing), hand (the ssh command for the user), forget (the command that deletes a
+ * known host key). */
 struct cause {
         const char *said; /* in one of the last lines; NULL: always */
         enum when when;
@@ -161,7 +162,7 @@ static const struct cause by_word[] = {
                 "the agent arrived damaged on {host}", "run again: it is sent anew" },
 };
 
-/* ---- what the {words} stand for ---- */
+/* ---- values of the {words} ---- */
 
 struct facts_of {
         struct link *l;
@@ -291,9 +292,9 @@ static const char *error_expand(struct facts_of *f, const char *text)
         return str_text(&f->out);
 }
 
-/* ---- which it was ---- */
+/* ---- choosing the row ---- */
 
-/* Of several lines the one that tells most: not ssh's remark that its jump host has gone. */
+/* The most informative of several lines: not ssh's remark that its jump host has ended. */
 static const char *last_word(const struct link_talk *t)
 {
         static const char *const empty[] = { "UNKNOWN port 65535", "kex_exchange_identification",
@@ -310,7 +311,7 @@ static const char *last_word(const struct link_talk *t)
 
 bool link_dropped(const struct link *l)
 {
-        /* the last two: it hung up before ssh had said its own */
+        /* the last two: the connection was closed before ssh sent its banner */
         static const char *const empty[] = { "kex_exchange_identification", "Connection closed by",
                 "Connection reset by", "Exceeded MaxStartups", "Not allowed at this time",
                 "Warning: Permanently added", "UNKNOWN port 65535", ": Broken pipe" };
@@ -323,8 +324,9 @@ bool link_dropped(const struct link *l)
                 size_t k = 0;
                 while (k < ARRAY_SIZE(empty) && !strstr(t->lines[i], empty[k]))
                         k++;
+                /* a jump host that could not connect says why */
                 if (k == ARRAY_SIZE(empty))
-                        return false; /* a jump host that could not go on says why */
+                        return false;
         }
         return true;
 }

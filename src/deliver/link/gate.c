@@ -1,11 +1,11 @@
 #include "deliver/link/gate.h"
 
-#define AT_A_DOOR  8  /* below sshd's 10, and leaves room for a person */
-#define AT_ALL     32 /* more would only keep this computer busy */
+#define AT_A_DOOR  8  /* less than sshd's 10, with room for the user's own connections */
+#define AT_ALL     32 /* more would only overload this computer */
 #define AFTER_DROP 8
 
-/* All who wait or are inside, in order of arrival: there are hundreds at most, so they are simply
- * counted. */
+/* All gates that wait or are inside, in order of arrival. There are hundreds at most, so they
+ * are simply counted. */
 static struct gate *first, *last;
 static unsigned at_all = AT_ALL;
 
@@ -34,7 +34,7 @@ static bool room_for(const struct gate *g)
         return here < AT_A_DOOR && all < at_all;
 }
 
-/* Begins anew after each, because open may change the list. */
+/* Restarts after each call, because open may change the list. */
 static void let_in(void)
 {
         struct gate *g;

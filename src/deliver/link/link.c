@@ -4,12 +4,11 @@
 
 #include "deliver/link/state.h"
 
-#define OPEN_SECONDS \
-        120 /* ssh has its own, shorter patience; this is for shells and sudos that never say a \
-               word */
+/* Ssh has its own, shorter timeout; this one is for shells and sudo that never answer. */
+#define OPEN_SECONDS  120
 #define CLOSE_SECONDS 20
-#define END_SECONDS   5 /* between asking ssh to end and killing it */
-/* tries of one that sshd drops; the pause doubles from a fifth of a second */
+#define END_SECONDS   5 /* from asking ssh to end until killing it */
+/* attempts for a connection that sshd drops; the pause starts at 200 ms and doubles */
 #define DROPS_MAX 6
 
 /* ---- lifetime ---- */
@@ -34,7 +33,7 @@ static void release(struct link *l)
         wipe_password(l);
         error_release(&l->err);
         arena_release(&l->arena);
-        slot_leave(&l->slot); /* its ssh is gone: the next may begin */
+        slot_leave(&l->slot); /* its ssh has ended: the next may start */
         free(l);
 }
 
@@ -47,7 +46,7 @@ void link_free(struct link *l)
                 release(l);
 }
 
-/* Around everything that may call the owner, who may free the link there. */
+/* Around all calls of the owner, who may free the link there. */
 static void enter(struct link *l) { l->busy++; }
 
 static void leave(struct link *l)
@@ -92,7 +91,7 @@ static void link_fail(struct link *l, int code)
         link_failed(l);
 }
 
-/* The owner hears of the end; after it the link is gone. */
+/* Reports the end to the owner; afterwards the link is freed. */
 static void end(struct link *l)
 {
         enter(l);
@@ -104,7 +103,7 @@ static void end(struct link *l)
         leave(l);
 }
 
-/* Without ssh it is the end of a pause, or of a link that never had its turn. */
+/* Without ssh: a pause has ended, or the link never got its turn. */
 static void on_link_timer(int fd, short what, void *arg)
 {
         struct link *l = arg;
@@ -152,7 +151,7 @@ static void on_drain(struct proc *p, void *arg)
         leave(l);
 }
 
-/* Many pause at once: chance keeps them from coming back at once. */
+/* The pause is random, because many links pause at the same time. */
 static void link_try_again(struct link *l)
 {
         unsigned chance = 0, ms = 200U << l->drops;
@@ -165,8 +164,7 @@ static void link_try_again(struct link *l)
         gate_leave(&l->gate);
 }
 
-/* An error that was known before keeps its words; the agent's exit status tells the kind of those
- * it stopped for. */
+/* An earlier error is kept; the agent's exit status gives the kind of failure. */
 static void on_link_exit_(struct proc *p, int status, void *arg)
 {
         struct link *l = arg;
@@ -176,7 +174,7 @@ static void on_link_exit_(struct proc *p, int status, void *arg)
         if (l->err.code == EIO && status > EXIT_USAGE && status <= EXIT_STATE)
                 l->err.status = (enum exit_status)status;
         if (wanted)
-                link_talk(l, "\n", 1); /* a last line without its end */
+                link_talk(l, "\n", 1); /* a last line without a newline */
         if (wanted && !l->dead && l->drops + 1 < DROPS_MAX && link_dropped(l)) {
                 link_try_again(l);
         } else {
@@ -216,8 +214,8 @@ static void copy_target(struct link *l, const struct link_target *t)
 
 static int start(struct link *l, struct error *err)
 {
-        /* The jump host's ssh does not know of BatchMode: it shall fail instead of asking a person
-         * who is not asked. */
+        /* The jump host's ssh does not get BatchMode: these make it fail instead of
+         * asking the user. */
         static const char *const env[] = { "LC_ALL=C", "SSH_ASKPASS=/bin/false",
                 "SSH_ASKPASS_REQUIRE=force", NULL };
         struct proc_spec spec = { .argv = link_command(&l->target, l->password != NULL, &l->arena),
@@ -235,7 +233,8 @@ static int start(struct link *l, struct error *err)
         return 0;
 }
 
-/* A failure to start is told from the loop: this may be in the middle of another link's doings. */
+/* A failure to start is reported from the loop, because this may run inside
+ * another link's callback. */
 static void on_link_turn(void *arg)
 {
         struct link *l = arg;
@@ -272,7 +271,7 @@ void link_close(struct link *l)
         if (l->closing || l->err.code)
                 return;
         l->closing = true;
-        if (!l->proc) { /* not begun yet */
+        if (!l->proc) { /* not started yet */
                 event_add(l->timer, &(struct timeval){ 0 });
                 return;
         }

@@ -1,10 +1,10 @@
-/* What comes from the node: first the shell's word, then the agent's frames. */
+/* What arrives from the node: first the shell's status word, then the agent's frames. */
 #include "base/utf8.h"
 #include "deliver/link/state.h"
 
-#define DRIFT_MAX  2000               /* of what has drifted, that is kept */
-#define EVENTS_MAX 100000             /* of one apply or reset: a first one has some hundreds */
-#define NOISE_MAX  ((size_t)64 << 10) /* of one line that a login shell prints */
+#define DRIFT_MAX  2000   /* maximum of drifted names that are kept */
+#define EVENTS_MAX 100000 /* maximum for one apply or reset: a first one has some hundreds */
+#define NOISE_MAX  ((size_t)64 << 10) /* maximum of a line that a login shell prints */
 
 /* ---- the shell's word ---- */
 
@@ -44,8 +44,10 @@ static void word_password(struct link *l, const char *rest)
         free_p(&l->password);
 }
 
-static void word_end(struct link *l, const char *rest) {
-} /* the shell ends by itself, and link_explain knows the word */
+static void word_end(struct link *l, const char *rest)
+{
+        /* The shell ends by itself, and link_explain knows the word. */
+}
 
 static const struct {
         const char *text;
@@ -62,8 +64,8 @@ static const struct {
         { "slipway:other", WORD_OTHER, link_who_other },
 };
 
-/* One whole line. What a login shell's own files print comes before the word, perhaps without a
- * newline at its end. */
+/* One complete line. Output of the login shell's own files comes before the word, possibly without
+ * a newline at its end. */
 static void shell_line(struct link *l, char *line)
 {
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -72,8 +74,8 @@ static void shell_line(struct link *l, char *line)
                 if (!at || (*rest && *rest != ' '))
                         continue;
                 l->word = words[i].word;
-                gate_leave(&l->gate); /* over a connection that the user has open already, ssh says
-                                         nothing of itself */
+                /* over a connection that the user has open already, ssh prints nothing */
+                gate_leave(&l->gate);
                 link_patience(l, 120);
                 words[i].handle(l, rest + strspn(rest, " "));
                 return;
@@ -86,8 +88,8 @@ static size_t read_shell(struct link *l, size_t at)
         char *line = l->in.data + at, *nl = memchr(line, '\n', l->in.len - at);
         if (!nl) {
                 size_t left = l->in.len - at;
-                return left > NOISE_MAX ? left - 32
-                                        : 0; /* the word's beginning may be at its end */
+                /* it may end with the beginning of the word */
+                return left > NOISE_MAX ? left - 32 : 0;
         }
         *nl = 0;
         shell_line(l, line);
@@ -105,7 +107,7 @@ static int nonsense(struct link *l, const char *what)
         return link_failed(l);
 }
 
-/* What the agent says in words: any bytes, made one line of text. NULL when it says nothing. */
+/* A text of the agent, as one escaped line. NULL: none. */
 static char *read_said(const struct wire_frame *f, enum wire_tag tag)
 {
         char *raw CLEANUP(free_p) = wire_string(f, tag);
@@ -179,7 +181,7 @@ static void on_read_ready(struct link *l, const struct wire_frame *f)
                 nonsense(l, "READY came without a spec");
 }
 
-/* An entry that is no longer in the spec comes with its kind and name. */
+/* An entry that is no longer in the spec has its kind and name. */
 static void on_read_event(struct link *l, const struct wire_frame *f)
 {
         uint64_t index = wire_value(f, TAG_INDEX, UINT64_MAX),
@@ -218,7 +220,7 @@ static void on_done(struct link *l, const struct wire_frame *f)
                         (unsigned)wire_value(f, TAG_STATUS, 0), l->events.arg);
 }
 
-/* It ends by itself; its exit status says which kind of failure it was. */
+/* The agent stops by itself; its exit status gives the kind of failure. */
 static void on_error(struct link *l, const struct wire_frame *f)
 {
         char *text CLEANUP(free_p) = read_said(f, TAG_TEXT),

@@ -25,14 +25,13 @@ void link_run_program(struct link *l, const struct link_program *p)
         size_t size = p->input_len, begin = wire_begin(&r->frame, WIRE_RUN);
         for (size_t i = 0; p->argv[i]; i++)
                 size += strlen(p->argv[i]);
-        if (size > LINK_RUN_MAX) { /* a mistake of ours, as with frames */
+        if (size > LINK_RUN_MAX) { /* a bug in slipway, as with frames */
                 run_over(l, r, -1, "what the program is to read does not fit into one frame");
                 return;
         }
         wire_number(&r->frame, TAG_ID, r->id);
-        wire_text(&r->frame, TAG_NODE,
-                l->target.cluster ? l->target.name
-                                  : NULL); /* adopt asks a host that has no name yet */
+        /* adopt queries hosts that have no name yet */
+        wire_text(&r->frame, TAG_NODE, l->target.cluster ? l->target.name : NULL);
         for (size_t i = 0; p->argv[i]; i++)
                 wire_text(&r->frame, TAG_ARG, p->argv[i]);
         if (p->input)
@@ -112,8 +111,8 @@ void link_run_exit(struct link *l, const struct wire_frame *f)
                         : str_take(&r->errors);
         if (r->over)
                 str_truncate(&r->out, 0);
-        uint64_t status = wire_value(f, TAG_STATUS,
-                255); /* negative ones are ours: the link has closed, too much was printed */
+        /* negative values are the link's own: closed, or too much output */
+        uint64_t status = wire_value(f, TAG_STATUS, 255);
         run_over(l, r, r->over ? LINK_RUN_OVER : status < 255 ? (int)status : 255, errors);
 }
 

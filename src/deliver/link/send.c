@@ -1,11 +1,11 @@
-/* What goes to the node: the agent, the spec, the blobs. All of it in pieces, the next only when
- * ssh has taken the one before, so that many links at once need little memory. */
+/* What is sent to the node: the agent, the spec, the blobs. Always in pieces, the next only when
+ * ssh has read the one before, so that many links need little memory. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "deliver/link/state.h"
 
-#define INLINE_MAX ((size_t)512 << 10) /* a file's content beyond this travels as a blob */
+#define INLINE_MAX ((size_t)512 << 10) /* longer contents of files are sent as blobs */
 
 static bool is_blob(const struct spec_entry *e)
 {
@@ -26,7 +26,7 @@ static const struct item *item_find(
         return NULL;
 }
 
-/* The digest of an entry's blob; false when nobody has one. */
+/* The digest of an entry's blob; false: there is no blob. */
 static bool blob_digest(
         const struct spec_entry *e, const struct item *items, size_t count, char out[SHA256_HEX])
 {
@@ -41,8 +41,8 @@ static bool blob_digest(
         return m && m->digest[0];
 }
 
-/* One ENTRY frame: also what the digest of a spec is made of, so it has nothing in it that could
- * differ between equal specs. */
+/* One ENTRY frame. The digest of a spec is made from these frames, so equal specs must
+ * have equal frames. */
 static bool entry_encode(
         struct str *s, const struct spec_entry *e, const struct item *items, size_t count)
 {
@@ -102,7 +102,7 @@ static bool send_agent(struct link *l)
 void link_apply(struct link *l, const struct nodespec *spec, const struct item *items, size_t count,
         enum apply_mode mode)
 {
-        if (l->job.spec) /* one at a time: a mistake of ours */
+        if (l->job.spec) /* one at a time: otherwise a bug in slipway */
                 abort();
         link_job_release(l);
         l->job.spec = spec;
@@ -180,16 +180,16 @@ static void blob_from(const struct link *l, struct link_blob *b)
 int link_needs(struct link *l, const char *digest, int64_t offset)
 {
         struct link_blob b = { .at = offset };
-        for (size_t i = 0; i < l->job.blob_count;
-                i++) /* a node cannot make the list grow without end */
+        /* a node cannot make the list grow without limit */
+        for (size_t i = 0; i < l->job.blob_count; i++)
                 if (streq(l->job.blobs[i].digest, digest))
                         return -EEXIST;
         memcpy(b.digest, digest, SHA256_HEX);
         blob_from(l, &b);
-        if ((!b.path && !b.content) ||
-                l->job.blob_count >= l->job.spec->count) /* nothing is asked for twice */
+        /* each blob is needed only once */
+        if ((!b.path && !b.content) || l->job.blob_count >= l->job.spec->count)
                 return -ENOENT;
-        if (b.at < 0 || b.at > b.size) /* what is there cannot be the beginning of it */
+        if (b.at < 0 || b.at > b.size) /* the node's part cannot be its beginning */
                 b.at = 0;
         if (l->job.blob_count == l->job.blob_cap) {
                 l->job.blob_cap = l->job.blob_cap ? l->job.blob_cap * 2 : 16;
@@ -202,8 +202,7 @@ int link_needs(struct link *l, const char *digest, int64_t offset)
 
 void link_ready(struct link *l)
 {
-        if (l->job.mode ==
-                APPLY_COMPARE) /* nothing is going to be written: nothing has to be there */
+        if (l->job.mode == APPLY_COMPARE) /* nothing is written, so no blob is needed */
                 l->job.blob = l->job.blob_count;
         else if (l->job.total && l->events.on_progress)
                 l->events.on_progress(l, 0, l->job.total, l->events.arg);
@@ -237,7 +236,7 @@ static int blob_begin(struct link *l, const struct link_blob *b, struct str *s)
         return 0;
 }
 
-/* The next piece of it, as one DATA frame. */
+/* The next piece of the blob, as one DATA frame. */
 static int blob_piece(struct link *l, struct link_blob *b, struct str *s)
 {
         char *piece CLEANUP(free_p) = NULL;

@@ -6,13 +6,13 @@
 #define SLOTS_A_CORE 16 /* more would only keep this computer busy with cryptography */
 #define SLOTS_MIN    8
 #define SLOTS_MAX    48 /* 400 MB of ssh */
-#define SLOT_MB      10 /* of memory for each, of which links take a quarter */
+#define SLOT_MB      10 /* MB of memory per slot; links may use a quarter of the memory */
 
-static struct slot *slots_first, *slots_last; /* those that wait */
+static struct slot *slots_first, *slots_last; /* the queue */
 static struct slot_owner *slot_owners;
 static size_t slots_inside, slots_queued, slots_max;
 
-/* ---- how many ---- */
+/* ---- the limit ---- */
 
 static size_t slots_memory_mb(void)
 {
@@ -36,7 +36,7 @@ static size_t slots_default(void)
 
 void slots_limit(unsigned n, bool jump) { slots_max = n ? n : slots_default() / (jump ? 2 : 1); }
 
-/* ---- who waits ---- */
+/* ---- the queue ---- */
 
 static void slots_let_in(void)
 {

@@ -1,12 +1,12 @@
-/* How ssh is called: for a person, and for the agent with the few lines of shell that find or
- * install it. */
+/* How ssh is called: for the user, and for the agent, with a short shell script that finds
+ * or installs it. */
 #include "base/quote.h"
 #include "deliver/link/state.h"
 
-/* Not to be overruled: without them what comes through the pipe would not be ours alone. DEBUG1
- * tells fingerprints and which keys were tried. ssh never stays behind as a master (it would hold
- * our pipes, and hides what a jump host says); one that the user has open is used. UpdateHostKeys
- * rewrites the file, which many at once must not. */
+/* Options that cannot be overridden, because the pipe must carry only the agent's data. DEBUG1
+ * shows fingerprints and the keys that were tried. ssh must not stay as a master (it would hold the
+ * pipes, and hides messages of a jump host); a master that the user has open is used.
+ * UpdateHostKeys rewrites the file, which must not happen from many processes at once. */
 static const char *const firm[] = {
         "BatchMode=yes",
         "LogLevel=DEBUG1",
@@ -16,7 +16,7 @@ static const char *const firm[] = {
         "PermitLocalCommand=no",
         "UpdateHostKeys=no",
 };
-/* The user's own options come before these: ssh takes the first it sees. */
+/* The user's own options come before these: ssh uses the first value. */
 static const char *const usual[] = { "ServerAliveInterval=15", "ServerAliveCountMax=3",
         "Compression=no" };
 
@@ -41,7 +41,7 @@ static struct args args_new(const struct link_target *t, size_t more, struct are
                                               more) };
 }
 
-/* A file name as the value of an option: blanks separate, % begins a token. */
+/* A file name as the value of an option: blanks separate values, % starts a token. */
 static const char *option_path(const char *option, const char *path, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
@@ -57,19 +57,21 @@ static const char *option_path(const char *option, const char *path, struct aren
         return arena_strdup(a, str_text(&s));
 }
 
-/* For the agent we jump ourselves: what -J starts does not know of our options, so it would ask
- * about a new host key, and not use our key. Several hosts may be given, a comma between: the ones
- * before the last are the last one's way. */
+/* The jump for the agent is a ProxyCommand: the ssh that -J starts does not get slipway's options,
+ * so it would ask about a new host key and not use the key. Several hosts are separated by commas:
+ * those before the last are the way to the last. */
 static const char *jump_command(const struct link_target *t, bool batch, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 }, doubled CLEANUP(str_release) = { 0 };
         const char *comma = strrchr(t->bastion, ','), *host = comma ? comma + 1 : t->bastion;
+        /* with LogLevel=INFO, because the jump host's key would otherwise be taken
+         * for the node's */
         str_add(&s,
                 "ProxyCommand=ssh -a -x -T -o ClearAllForwardings=yes -o ControlMaster=no -o ControlPersist=no -o UpdateHostKeys=no "
-                "-o LogLevel=INFO"); /* or its host key would be taken for the node's */
+                "-o LogLevel=INFO");
         if (batch)
                 str_add(&s, " -o BatchMode=yes");
-        if (t->accept_new || t->strict) /* the jump host is one of the file */
+        if (t->accept_new || t->strict) /* the jump host is in the file */
                 str_add(&s, " -o StrictHostKeyChecking=accept-new");
         if (t->key) {
                 str_add(&s, " -i ");
@@ -80,7 +82,7 @@ static const char *jump_command(const struct link_target *t, bool batch, struct 
                 quote_shell(&s, arena_printf(a, "%.*s", (int)(comma - t->bastion), t->bastion));
         }
         str_add(&s, " -W ");
-        for (const char *p = s.data; *p; p++) /* ssh's own tokens begin with % */
+        for (const char *p = s.data; *p; p++) /* ssh's own tokens start with % */
                 str_addf(&doubled, *p == '%' ? "%%%%" : "%c", *p);
         str_add(&doubled, "'[%h]:%p' -- ");
         quote_shell(
@@ -102,8 +104,9 @@ const char *link_door(const struct link_target *t, struct arena *a)
 
 static void add_target(struct args *v, const struct link_target *t, struct arena *a)
 {
-        if (t->strict) { /* before the user's own: ssh takes the first it sees. A connection that is
-                            open already would not tell the key. */
+        /* before the user's own, because ssh uses the first value. An open connection would not
+         * show the key. */
+        if (t->strict) {
                 ssh_add_option(v, "StrictHostKeyChecking=yes");
                 ssh_add_option(v, "ControlPath=none");
         }
@@ -117,13 +120,14 @@ static void add_target(struct args *v, const struct link_target *t, struct arena
                 ssh_add(v, "-l");
                 ssh_add(v, t->user);
         }
-        if (t->key) { /* and no other, or a full agent uses up the tries */
+        /* only this key, because a full agent uses up the attempts */
+        if (t->key) {
                 ssh_add(v, "-i");
                 ssh_add(v, t->key);
                 ssh_add_option(v, "IdentitiesOnly=yes");
         }
-        if (t->known_hosts) { /* keys of machines that we made say nothing about other machines that
-                                 had their addresses */
+        /* keys of slipway's machines say nothing about other machines that had these addresses */
+        if (t->known_hosts) {
                 ssh_add_option(v, option_path("UserKnownHostsFile", t->known_hosts, a));
                 ssh_add_option(v, "GlobalKnownHostsFile=/dev/null");
         }
@@ -131,15 +135,14 @@ static void add_target(struct args *v, const struct link_target *t, struct arena
                 ssh_add_option(v, "StrictHostKeyChecking=accept-new");
 }
 
-/* The target as programs reach it. */
+/* The target's options for programs. */
 static void add_way(struct args *v, const struct link_target *t, struct arena *a)
 {
         if (t->bastion)
                 ssh_add_option(v, jump_command(t, true, a));
         add_target(v, t, a);
-        ssh_add_option(v, t->bastion ? "ConnectTimeout=30"
-                                     : "ConnectTimeout=10"); /* until the node says who it is: the
-                                                                jump is part of it */
+        /* until the node's sshd answers, including the jump */
+        ssh_add_option(v, t->bastion ? "ConnectTimeout=30" : "ConnectTimeout=10");
         for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
                 ssh_add_option(v, usual[i]);
 }
@@ -158,7 +161,7 @@ const char **link_argv(const struct link_target *t, const char *const *remote, s
                 n++;
         struct args v = args_new(t, n, a);
         ssh_add(&v, "ssh");
-        if (t->bastion && t->key) { /* which -J would not use for the jump */
+        if (t->bastion && t->key) { /* -J would not use it for the jump */
                 ssh_add_option(&v, jump_command(t, false, a));
         } else if (t->bastion) {
                 ssh_add(&v, "-J");
@@ -177,8 +180,8 @@ const char *link_by_hand(const struct link_target *t, struct arena *a)
         const char **argv = link_argv(t, NULL, a);
         struct str s CLEANUP(str_release) = { 0 };
         for (size_t i = 0; argv[i]; i++) {
-                if (streq(argv[i], "--")) /* for people: only a host that begins with - needs it,
-                                             and there is none */
+                /* for users: only a host that starts with - needs it, and there is none */
+                if (streq(argv[i], "--"))
                         continue;
                 str_add(&s, i ? " " : "");
                 quote_shell(&s, argv[i]);
@@ -193,23 +196,22 @@ const char *link_state_dir(const struct link_target *t, struct arena *a)
         return arena_printf(a, "%s/var/lib/slipway", t->root ? t->root : "");
 }
 
-/* The shell's part is in words that dash, busybox and bash know, and has no quote, backslash, ! or
- * newline in it, so that a login shell of any kind passes it on unharmed. Whoever logs in becomes
- * root first ($1 is what root does). */
+/* This shell code works in dash, busybox and bash. It contains no quote, backslash, ! or newline,
+ * so any login shell passes it on unchanged. The user becomes root first ($1 is what root runs). */
 #define ROOT_ALREADY \
         "LC_ALL=C; export LC_ALL; if test \"$(id -u)\" = 0; then eval \"$1\"; exit; fi; "
 #define NEEDS_SUDO "if command -v sudo >/dev/null; then :; else echo slipway:nosudo; exit 1; fi; "
 
 static const char without_sudo[] = ROOT_ALREADY "echo slipway:noroot; exit 1";
 static const char with_sudo[] = ROOT_ALREADY NEEDS_SUDO "exec sudo -n sh -c \"$1\"";
-/* The password is sent only when it is asked for: sudo may not need it (again). */
+/* The password is sent only when sudo asks for it, which it may not do. */
 static const char with_password[] = ROOT_ALREADY NEEDS_SUDO
         "if sudo -n sh -c : 2>/dev/null; then exec sudo -n sh -c \"$1\"; fi; "
         "echo slipway:password; exec sudo -S -p " LINK_PROMPT " sh -c \"$1\"";
 
-/* head may read too far (busybox): nothing follows the agent until it has said hello. It is on the
- * disk before it gets its name, or a power cut could leave a name with nothing behind it. Agents of
- * other versions are of no use any more. */
+/* head may read too far (busybox), so nothing follows the agent until its HELLO. The file is synced
+ * before it gets its name: otherwise a power cut could leave a name without contents. Agents of
+ * other versions are removed. */
 static const char install[] =
         "if test -x \"$a\"; then echo slipway:have; exec \"$a\"%s; fi; "
         "t=$d/.agent.$$; gone() { rm -f \"$t\"; }; fail() { echo slipway:$1; exit 1; }; trap gone 0; trap \"exit 1\" 1 2 13 15; "
@@ -221,7 +223,7 @@ static const char install[] =
         "for f in \"$d\"/agent-*; do test \"$f\" = \"$a\" || rm -f \"$f\"; done; "
         "echo slipway:have; exec \"$a\"%s";
 
-/* A node of the other architecture takes the other agent. */
+/* A node with the other architecture gets the other agent. */
 static const char *which_agent(struct arena *a)
 {
         const struct link_agent *own = link_agent_own(), *other = link_agent_other();
@@ -250,7 +252,7 @@ static struct args ssh_words(const struct link_target *t, struct arena *a)
         return v;
 }
 
-/* Asked before anything is sent, the password too: everybody may read it. */
+/* Checked before anything is sent, including the password: every user may read the machine-id. */
 static const char *machine_part(const struct link_target *t, struct arena *a)
 {
         if (!t->machine_id || t->machine_id[strspn(t->machine_id, "0123456789abcdef")])
@@ -278,9 +280,9 @@ const char **link_command(const struct link_target *t, bool password, struct are
 
 /* ---- a tunnel ---- */
 
-/* A master that the user has open would take the forwarding over and keep it. A dead node must be
- * noticed soon: there is another one to ask. The user's own forwardings for this host may fail:
- * they are up already. */
+/* A master of the user would take over the forwarding and keep it, so none is used. A dead node
+ * must be noticed soon, because another API server can be used. The user's own forwardings for this
+ * host may fail, because they exist already. */
 const char **link_forward(const struct link_target *t, const char *forward, struct arena *a)
 {
         static const char *const own[] = { "ControlPath=none", "ExitOnForwardFailure=no",

@@ -1,11 +1,11 @@
-/* What comes on ssh's standard error: ssh's own lines, those of the shell and sudo on the node, and
- * the agent's last words. */
+/* ssh's standard error: ssh's own lines, those of the shell and sudo on the node, and the
+ * agent's last lines. */
 #include "deliver/link/state.h"
 
 #define LINE_MAX_LEN 1000
 #define DEBUG        "debug1: "
 
-/* Whoever is at the other end may write what it likes: terminals must not see it. */
+/* The host may print anything: it is escaped for terminals. */
 static char *plain_copy(const char *text, size_t n)
 {
         char *line = xstrndup(text, n < LINE_MAX_LEN ? n : LINE_MAX_LEN);
@@ -27,14 +27,13 @@ static void offered(struct link_talk *t, const char *key)
         str_addf(&t->offered, "%s%.*s", t->offered.len ? ", " : "", (int)strcspn(key, " "), key);
 }
 
-/* Lines of debug1 are not for people, but a few facts are only in them. */
+/* Lines of debug1 are not shown, but a few facts are only in them. */
 static void debug_line(struct link *l, const char *line)
 {
         struct link_talk *t = &l->talk;
         const char *v;
-        if (l->target.bastion &&
-                has_prefix(line, "Remote protocol version ")) /* the node's: so the jump host has
-                                                                 let us in */
+        /* of the node: so the jump host has accepted the login */
+        if (l->target.bastion && has_prefix(line, "Remote protocol version "))
                 gate_leave(&l->gate);
         if (((v = after(line, "Server host key: ")) ||
                     (v = after(line, "Server host certificate: "))) &&
@@ -68,7 +67,7 @@ static void talk_keep(struct link_talk *t, const char *line)
         t->lines[t->count++] = xstrdup(line);
 }
 
-/* What ssh says at this level that explains nothing. */
+/* Lines of ssh at this level that explain nothing. */
 static bool idle_talk(const char *line)
 {
         static const char *const idle[] = { "Authenticated to ", "Transferred: sent ",
@@ -76,8 +75,8 @@ static bool idle_talk(const char *line)
         for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
                 if (has_prefix(line, idle[i]))
                         return true;
-        return !line[strspn(
-                line, "@^~ ")]; /* a frame around a warning, a mark under a line, or nothing */
+        /* a frame around a warning, a mark under a line, or empty */
+        return !line[strspn(line, "@^~ ")];
 }
 
 static void whole_line(struct link *l, const char *text, size_t n)
@@ -98,18 +97,18 @@ static void whole_line(struct link *l, const char *text, size_t n)
         if ((v = after(line, "Warning: Permanently added ")))
                 new_key(l, v - strlen("Permanently added "));
         else if (strstr(line, "REMOTE HOST IDENTIFICATION HAS CHANGED"))
-                l->talk.changed_key =
-                        true; /* ssh goes on where the user's settings say so; we do not */
+                /* ssh may continue if the user's settings allow it; slipway does not */
+                l->talk.changed_key = true;
         else if (l->talk.prompts && strstr(line, "try again"))
                 l->talk.wrong_password = true;
 }
 
-/* A prompt has no newline after it. The first is answered already; a second means that the answer
- * was wrong. */
+/* A prompt has no newline after it. The first is answered already; a second one means that the
+ * password was wrong. */
 static void look_for_prompt(struct link_talk *t)
 {
         char *prompt = t->line.len ? strstr(t->line.data, LINK_PROMPT) : NULL;
-        if (!prompt || has_prefix(t->line.data, DEBUG)) /* ssh repeats the command there */
+        if (!prompt || has_prefix(t->line.data, DEBUG)) /* ssh prints the command there too */
                 return;
         if (++t->prompts > 1)
                 t->wrong_password = true;

@@ -4,7 +4,7 @@
 #include "deliver/link/state.h"
 #include "deliver/link/tunnel.h"
 
-#define FIRST_PAUSE 500 /* milliseconds; doubles up to the longest */
+#define FIRST_PAUSE 500 /* milliseconds; doubles up to the maximum */
 #define LONGEST     8000
 #define SAID_MAX    ((size_t)8 << 10)
 
@@ -17,12 +17,12 @@ struct tunnel {
         struct proc *proc;
         struct event *timer;
         unsigned pause;
-        bool in;         /* ssh has let us in */
-        struct str said; /* by ssh, on standard error, since it was started */
+        bool in;         /* the login succeeded */
+        struct str said; /* ssh's standard error since it was started */
         char *trouble;
 };
 
-/* ---- what ssh says ---- */
+/* ---- ssh's output ---- */
 
 static const struct {
         const char *said, *means;
@@ -51,8 +51,8 @@ static const char *meaning(const struct tunnel *t)
         return NULL;
 }
 
-/* It is open when ssh has let us in: only then it binds the socket. What it says later is about
- * single connections. */
+/* The tunnel is open after the login: only then ssh binds the socket. Later messages are
+ * about single connections. */
 static void on_tunnel_errors(struct proc *p, const char *data, size_t n, void *arg)
 {
         struct tunnel *t = arg;
@@ -75,7 +75,7 @@ static void on_tunnel_exit_(struct proc *p, int status, void *arg)
         const char *why = meaning(t);
         t->proc = NULL;
         t->in = false;
-        unlink(t->socket); /* ssh leaves it behind */
+        unlink(t->socket); /* ssh does not remove it */
         set_trouble(t, why ? why : "ssh has ended");
         gate_leave(&t->gate);
         event_add(t->timer,

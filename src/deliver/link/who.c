@@ -1,6 +1,6 @@
-/* Who is at the other end. The file names a host; what answers there has to be the node that is
- * meant, and a host that is not in the file any more has to be the very one that was recorded. What
- * it says of itself can only refuse it: the proof is its host key, which ssh checks. */
+/* Checks the identity of the host. The host at an address of the file must be the expected node,
+ * and a host that is no longer in the file must be the recorded one. What the host says about
+ * itself can only lead to a refusal; the proof is its host key, which ssh checks. */
 #include "deliver/link/state.h"
 
 static bool who_refuse(struct link *l, const char *hint, const char *fmt, ...) PRINTF(3, 4);
@@ -39,7 +39,7 @@ bool link_who_key(struct link *l)
                 want);
 }
 
-/* ssh told the key long before the shell said a word; but the two come through different pipes. */
+/* ssh reports the key before the shell's first word, but the two come through different pipes. */
 bool link_who_said(struct link *l)
 {
         if (l->target.host_key && !l->talk.host_key && l->proc)

@@ -77,8 +77,8 @@ static char *cgroup_mounted(const char *line, const struct hierarchy *h, const c
         if (!streq(type, h->v2 ? "cgroup2" : "cgroup") ||
                 (!h->v2 && !has_word(options, h->controllers)))
                 return NULL;
-        if (!streq(root, "/") &&
-                has_prefix(path, root)) /* in a container: the mount begins further down */
+        /* in a container: the mount begins further down */
+        if (!streq(root, "/") && has_prefix(path, root))
                 path += strlen(root);
         char *dir = xasprintf("%s%s", at, streq(path, "/") ? "" : path);
         struct stat st;
@@ -219,9 +219,8 @@ static int cgroup_delegate(const char *dir)
                 if (*c) {
                         snprintf(one, sizeof(one), "+%s", c);
                         int w = cgroup_write(dir, "cgroup.subtree_control", one);
-                        if (w < 0 &&
-                                (streq(c, "memory") || streq(c, "cpu") ||
-                                        streq(c, "pids"))) /* a kubelet can do without the others */
+                        /* a kubelet can do without the others */
+                        if (w < 0 && (streq(c, "memory") || streq(c, "cpu") || streq(c, "pids")))
                                 r = w;
                 }
         return r;

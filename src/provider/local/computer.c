@@ -146,8 +146,8 @@ int computer_leave(const struct local *l, struct error *err)
         if (!computer_has_others(l)) {
                 settings_restore();
                 unlink(RUN_DIR "/settings");
-                for (size_t i = 0; i < ARRAY_SIZE(nspawns);
-                        i++) /* only empty ones: others may use nspawn too */
+                /* only empty ones: others may use nspawn too */
+                for (size_t i = 0; i < ARRAY_SIZE(nspawns); i++)
                         rmdir(nspawns[i]);
         }
         unlink(path);

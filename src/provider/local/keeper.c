@@ -14,9 +14,9 @@
 #include "provider/local/local.h"
 
 #define REBOOT_STATUS 133 /* nspawn's exit status when the machine reboots */
-#define LOCK_TRIES \
-        100 /* × 100 ms: keeper_pid holds the lock for a moment, a keeper that is being killed a \
-               little longer */
+/* × 100 ms: keeper_pid holds the lock for a moment, a keeper that is being killed
+ * a little longer. */
+#define LOCK_TRIES  100
 #define MOUNT_TRIES 50 /* × 100 ms: the mount of a machine that was just killed may still exist */
 
 /* The start time of a process distinguishes it from a later one with the same id. */
@@ -148,8 +148,8 @@ static _Noreturn void nspawn(const char **argv, const char *cgroup, pid_t keeper
                 fprintf(stderr, "cannot enter %s: %s\n", cgroup, strerror(errno));
                 _exit(1);
         }
-        setenv("SYSTEMD_NSPAWN_LOCK", "0",
-                1); /* the keeper has its own lock, and nspawn's would stay behind */
+        /* the keeper has its own lock, and nspawn's would stay behind */
+        setenv("SYSTEMD_NSPAWN_LOCK", "0", 1);
         execvp(argv[0], (char *const *)argv);
         fprintf(stderr, "cannot start %s: %s\n", argv[0], strerror(errno));
         _exit(1);
@@ -255,8 +255,8 @@ static void keeper_detached(const struct local_machine *m, const char *inner, in
         _exit(0);
 }
 
-/* The first process writes the id of the second, which does not know its id outside its namespace.
- */
+/* The first process writes the id of the second, which does not know its id
+ * outside its namespace. */
 static int keeper_detach(
         const struct local_machine *m, const char *inner, int lock, struct error *err)
 {

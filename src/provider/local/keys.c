@@ -9,8 +9,8 @@
 char *ssh_key_path(const struct local *l) { return path_join(l->state, "ssh/id_ed25519"); }
 char *known_hosts_path(const struct local *l) { return path_join(l->state, "known_hosts"); }
 
-/* Both files get temporary names first and the private one is renamed last: if it exists, both do.
- */
+/* Both files get temporary names first and the private one is renamed last: if it
+ * exists, both do. */
 static int make_pair(const char *path, const char *comment, struct error *err)
 {
         char *tmp CLEANUP(free_p) = xasprintf("%s.new", path),

@@ -114,10 +114,10 @@ int disk_remove(const char *path, struct error *err)
         return access(path, F_OK) < 0 && errno == ENOENT ? 0 : proc_must(argv, &out, err);
 }
 
-/* This traffic never leaves the computer, so it cannot be recorded for decryption in the future:
- * the post-quantum key exchange, ssh's default and most of the cost of a connection, is not needed.
- * AES-GCM, for which processors have instructions, takes two thirds of the time of the default
- * cipher. */
+/* This traffic never leaves the computer, so it cannot be recorded for decryption in the
+ * future: the post-quantum key exchange, ssh's default and most of the cost of a connection, is
+ * not needed. AES-GCM, for which processors have instructions, takes two thirds of the time of
+ * the default cipher. */
 static const char *const quick_words[] = { "KexAlgorithms=^curve25519-sha256",
         "Ciphers=^aes128-gcm@openssh.com" };
 static const struct strings quick = { .n = ARRAY_SIZE(quick_words),
@@ -296,8 +296,8 @@ static int local_cleanup(struct provider_run *run, struct error *err)
                 r = dir_remove(ssh, err);
         if (r == 0)
                 r = dir_remove(hosts, err);
-        return r == 0 ? dir_remove(l.machines, err)
-                      : r; /* the id is removed last: until then everything can be found again */
+        /* the id is removed last: until then everything can be found again */
+        return r == 0 ? dir_remove(l.machines, err) : r;
 }
 
 const struct provider_ops local_ops = {

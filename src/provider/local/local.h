@@ -121,8 +121,8 @@ void pause_ms(unsigned ms);
 
 /* This computer has version 1 controllers (alone, or beside an empty version 2). */
 bool cgroup_v1(void);
-/* Creates the machine's cgroups and moves the caller there; `inner` (malloc'd or NULL) is one for
- * nspawn. */
+/* Creates the machine's cgroups and moves the caller there; `inner` (malloc'd or NULL) is
+ * one for nspawn. */
 int cgroup_enter(const struct local_machine *m, char **inner, struct error *err);
 /* Before each restart of the machine: removes what it left in them. */
 int cgroup_again(const struct local_machine *m, const char *inner, struct error *err);

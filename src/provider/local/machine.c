@@ -167,8 +167,8 @@ static int machine_keys(const struct local *l, const struct cluster *c,
                      : machine_put_file(m, "root/.ssh/authorized_keys", 0600, str_text(&text), err);
 }
 
-/* The resolver is this computer: names resolve if one listens there; else queries are refused at
- * once. */
+/* The resolver is this computer: names resolve if one listens there; else queries are
+ * refused at once. */
 static int machine_put_files(const struct local_machine *m, struct error *err)
 {
         char *second CLEANUP(free_p) =

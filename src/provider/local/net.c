@@ -1,5 +1,5 @@
 /* The cluster's bridge on this computer, through which ssh and kubectl reach the machines. It has
- * no way out: the base root has all that a node needs, and the operator sends the rest. */
+ * no route out: the base root has everything that a node needs, and slipway sends the rest. */
 #include <net/if.h>
 
 #include "base/proc.h"
@@ -83,8 +83,8 @@ static int network_free(const struct cidr *network, const char *bridge, struct e
 
 /* ---- the bridge ---- */
 
-/* Without an own MAC address the bridge uses that of a port, which changes when ports are added and
- * removed. */
+/* Without a MAC address of its own the bridge uses that of a port, which changes when ports are
+ * added and removed. */
 static void bridge_mac(const struct local *l, char out[18])
 {
         snprintf(out, 18, "02:5c:%.2s:%.2s:%.2s:%.2s", l->id, l->id + 2, l->id + 4, l->id + 6);

@@ -28,8 +28,8 @@ static char *source_word(char **at)
         return begin;
 }
 
-/* The suffix of a wanted suite after the release's name ("", "-updates", "-security"); NULL: not
- * wanted. */
+/* The suffix of a wanted suite after the release's name ("", "-updates", "-security");
+ * NULL: not wanted. */
 static const char *suite_rest(const struct wanted *w, const char *suite)
 {
         const char *const names[] = { w->release, w->codename, "stable", "testing" };
@@ -144,8 +144,8 @@ static void sources_read_one(const struct wanted *w, const char *path, bool deb8
         struct str text CLEANUP(str_release) = { 0 }, field[FIELD_COUNT] = { 0 };
         struct error ignored CLEANUP(error_release) = { 0 };
         enum field last = FIELD_COUNT;
-        if (file_read(path, SOURCES_MAX, &text, &ignored) <
-                0) /* apt reports it; the other files are used */
+        /* apt reports it; the other files are used */
+        if (file_read(path, SOURCES_MAX, &text, &ignored) < 0)
                 return;
         char *next = text.data;
         for (char *line; next && (line = strsep(&next, "\n"));) {

@@ -1,4 +1,4 @@
-/* The steps of a drill, and the programs it runs: an etcd and an API server that end with it. */
+/* The steps of a drill, and the programs that run only during it: an etcd and an API server. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -79,7 +79,7 @@ int drill_port(void)
         return ntohs(a.sin_port);
 }
 
-/* ---- all of it ---- */
+/* ---- the drill ---- */
 
 void drill_steps(struct drill *d, struct site *s, struct snapshot *snapshot)
 {

@@ -67,8 +67,8 @@ static void on_drill_api_cleared(struct proc *p, int status, void *arg)
                 run_api(d);
 }
 
-/* Aggregated APIs are taken out first, or their servers in the live cluster would be called; at the
- * restored revision they are still read. */
+/* Aggregated APIs are deleted first: otherwise their servers in the live cluster would be called.
+ * They can still be read at the restored revision. */
 void step_drill_api(struct step *s)
 {
         struct drill *d = s->arg;

@@ -1,6 +1,6 @@
-/* Reading back: every resource that the API serves is listed at the restored revision, and counted
- * against the keys of the snapshot. Every object is decoded (and decrypted) on the way: a count of
- * keys alone would prove nothing. */
+/* Reading back: every resource that the API serves is listed at the restored revision, and the
+ * number of objects is compared with the number of keys in the snapshot. Listing decodes (and
+ * decrypts) every object, which a count of keys would not prove. */
 #include "cluster/etcd/drill/drill.h"
 
 #define PAGE    500
@@ -8,7 +8,7 @@
 
 static void drill_count_over(struct drill *d);
 
-/* ---- where the API server keeps what ---- */
+/* ---- the keys of each resource ---- */
 
 static const char *special(const char *group, const char *resource)
 {
@@ -36,7 +36,7 @@ static size_t keys_with(const struct drill *d, const char *prefix)
         return n;
 }
 
-/* Custom resources, and a few others, lie under their group. */
+/* Custom resources and a few others are stored under their group. */
 static const char *prefix_of(const struct drill *d, const char *group, const char *resource)
 {
         const char *known = special(group, resource),
@@ -94,7 +94,7 @@ static void list_all(struct drill *d)
         drill_count_over(d);
 }
 
-/* ---- what there is ---- */
+/* ---- discovery ---- */
 
 static bool has_verb(const json_t *resource, const char *verb)
 {
@@ -119,10 +119,11 @@ static bool known_prefix(const struct drill *d, const char *prefix)
 static void add_kind(struct drill *d, const char *group, const char *version, const char *resource)
 {
         const char *prefix = prefix_of(d, group, resource);
-        if (!*group && streq(resource, "componentstatuses")) /* made up when asked for */
+        /* generated on request, not stored */
+        if (!*group && streq(resource, "componentstatuses"))
                 return;
-        if (known_prefix(
-                    d, prefix)) /* the same objects under another group, or in another version */
+        /* the same objects in another group or version */
+        if (known_prefix(d, prefix))
                 return;
         if (d->kind_count == d->kind_cap)
                 d->kinds = xrealloc(d->kinds,
@@ -162,8 +163,8 @@ static void on_drill_count_groups(const struct kube_reply *reply, void *arg)
         {
                 size_t k;
                 const json_t *v;
-                json_array_foreach(json_object_get(g, "versions"), k,
-                        v) /* not only the preferred: some resources are in older ones alone */
+                /* not only the preferred version: some resources exist only in older ones */
+                json_array_foreach(json_object_get(g, "versions"), k, v)
                 {
                         const char *gv = json_string_value(json_object_get(v, "groupVersion"));
                         char *path CLEANUP(free_p) = xasprintf("/apis/%s", gv ? gv : "");
@@ -184,7 +185,7 @@ void step_drill_count(struct step *s)
         kube_request(d->kube, "GET", "/apis", NULL, NULL, PATIENT, on_drill_count_groups, d);
 }
 
-/* ---- the judgement ---- */
+/* ---- the result ---- */
 
 static bool is_own(const char *key)
 {

@@ -1,4 +1,4 @@
-/* The store of a drill: restored under the cluster's own keys, on the loopback alone. */
+/* The etcd of a drill: restored with the cluster's own keys, on the loopback address only. */
 #include <event2/event.h>
 
 #include "cluster/etcd/drill/drill.h"
@@ -62,8 +62,8 @@ static void drill_etcd_again(struct drill *d, event_callback_fn fn)
         event_base_once(d->site->base, -1, EV_TIMEOUT, fn, d, &soon);
 }
 
-/* Keys by lines; the revision is the restored one, which the API is asked for: so what the API
- * server itself writes does not count. */
+/* One key per line. The API is queried at the restored revision, so what the drill's API server
+ * writes is not counted. */
 static void on_keys(struct proc *p, int status, void *arg)
 {
         struct drill *d = arg;

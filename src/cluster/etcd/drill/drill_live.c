@@ -1,6 +1,5 @@
-/* Beside what was read back: how many of each kind the live cluster has now. It has gone on since,
- * so a difference is no failure; and it may be lost, which is what a drill is for, so that it does
- * not answer is none either. */
+/* For comparison: the number of objects of each kind in the live cluster. That cluster has changed
+ * since the snapshot, or may be lost, so neither a difference nor a missing answer is a failure. */
 #include "cluster/etcd/drill/drill.h"
 
 #define ANSWER_MS 15000
@@ -13,8 +12,8 @@ static void drill_live_over(struct drill *d)
         d->step = NULL;
         int64_t sum = 0;
         for (size_t i = 0; i < d->kind_count; i++) {
-                if (d->kinds[i].live <
-                        0) { /* not all of them can be counted: no sum is better than a wrong one */
+                /* not all kinds could be counted: show no sum */
+                if (d->kinds[i].live < 0) {
                         step_doing(s, -1, "the live cluster does not list its %s",
                                 d->kinds[i].resource);
                         step_unchanged(s);
@@ -28,14 +27,15 @@ static void drill_live_over(struct drill *d)
         step_done(s, NULL);
 }
 
-/* Page after page: what the API says remains (remainingItemCount) is only about right. */
+/* Counts page by page, because remainingItemCount is only an estimate. */
 static void on_drill_live_page(const struct kube_reply *reply, void *arg)
 {
         struct drill_kind *k = arg;
         struct drill *d = k->drill;
         const char *next = json_string_value(
                 json_object_get(json_object_get(reply->body, "metadata"), "continue"));
-        if (reply->status == 404 && k->live < 0) /* served by the drill alone: an API that is off */
+        /* only the drill serves this API: it is disabled in the live cluster */
+        if (reply->status == 404 && k->live < 0)
                 k->live = 0;
         if (reply->status != 200) {
                 if (reply->status != 404)

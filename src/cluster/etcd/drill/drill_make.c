@@ -1,15 +1,15 @@
-/* What a drill is made of: the cluster's own programs and keys. */
+/* Prepares a drill: the cluster's own programs and keys. */
 #include "base/file.h"
 #include "cluster/etcd/drill/drill.h"
 
-/* ---- what it is made of ---- */
+/* ---- programs ---- */
 
 static void on_fetch(const struct item *item, const char *what, int permille, void *arg)
 {
         step_doing(arg, permille, "%s %s", what, item->name);
 }
 
-/* An image is a tar of tars: the program is in one of its layers. */
+/* An image is a tar of tars: the program is in one of the layers. */
 static int unpack_api(struct drill *d, const struct item *image, struct error *err)
 {
         const char *layer = drill_path(d, "layer"), *to = drill_path(d, "kube-apiserver"),
@@ -98,8 +98,8 @@ static int put_file(struct drill *d, const char *name, const char *text, struct 
         return text ? file_write(drill_path(d, name), text, strlen(text), 0600, 0, NULL, err) : 0;
 }
 
-/* The cluster's own keys: nobody but us reads what the drill serves, also on a computer with other
- * people on it. */
+/* The cluster's own keys, so that other users of this computer cannot read what
+ * the drill serves. */
 int drill_keys(struct drill *d, struct error *err)
 {
         struct site *s = d->site;

@@ -1,5 +1,5 @@
-/* When a store was last in step: its entries have no time of their own, but the control plane
- * renews its Leases every two seconds, and a Lease says when. */
+/* The time up to which a store has data. etcd's entries have no time, but the control plane renews
+ * its Leases every two seconds, and a Lease contains its time. */
 #include "cluster/etcd/restore/restore.h"
 
 struct bytes {
@@ -7,7 +7,7 @@ struct bytes {
         size_t n;
 };
 
-/* ---- protobuf, as far as it goes here ---- */
+/* ---- a minimal protobuf reader ---- */
 
 static bool varint(struct bytes *b, uint64_t *out)
 {
@@ -22,8 +22,8 @@ static bool varint(struct bytes *b, uint64_t *out)
         return false;
 }
 
-/* The first field of that number: its bytes, or its number. false: it is not there, or what is
- * there is cut off. */
+/* The first field with that number: its bytes or its value. Returns false if it is
+ * missing or truncated. */
 static bool field(struct bytes in, uint64_t wanted, struct bytes *out, uint64_t *number)
 {
         uint64_t tag, value;

@@ -1,8 +1,9 @@
-/* Before a restore or a recovery begins: what it would do is found out, and refused or approved. */
+/* Before a restore or a recovery: finds out what it would do, and refuses it if that is impossible
+ * or not approved. */
 #include "base/print.h"
 #include "cluster/etcd/restore/restore.h"
 
-/* What will be lost, as far as it can be seen. */
+/* What will be lost, as far as it is known. */
 static void restore_loss(const struct restore *r, const struct etcd_view *v, struct str *out)
 {
         const struct snapshot *s = r->snapshot;

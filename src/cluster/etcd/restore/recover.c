@@ -1,6 +1,6 @@
-/* After a lost quorum: the member with the newest data is made to lead alone, on a copy of its data
- * and on its own loopback, and what it then holds becomes the snapshot that all are restored from.
- * Its own data is not touched before that snapshot is here. */
+/* After a lost quorum: the member with the newest data runs as a single-member cluster, on a copy
+ * of its data and on its own loopback address. A snapshot of that is what all members are restored
+ * from. The member's own data is not touched before that snapshot is on this computer. */
 #include "cluster/etcd/restore/restore.h"
 
 #define REMOTE     "/var/lib/slipway/etcd/recovered.db"
@@ -8,7 +8,7 @@
 #define NO_ROOM    75
 #define UNTOUCHED  "its data was not changed; fix the cause on the node and run again"
 
-/* ---- who ---- */
+/* ---- choosing the survivor ---- */
 
 static const struct etcd_seen *newest(const struct etcd_view *v)
 {
@@ -75,7 +75,7 @@ const char *recover_until(const struct restore *r)
                 (int64_t)(r->begun - r->until));
 }
 
-/* ---- its data ---- */
+/* ---- saving its data ---- */
 
 struct saving {
         struct step *step;
@@ -101,11 +101,11 @@ static void on_recover_transferred(struct transfer *c, struct error *err)
                         "%s; what the lost members acknowledged without it after that is gone",
                         recover_until(r));
         }
-        member_hang_up(r->survivor); /* it is connected to once more, with the others */
+        member_hang_up(r->survivor); /* it connects again together with the others */
         step_done(t->step, err);
 }
 
-/* Leases of the control plane in the first line, then as of any snapshot. */
+/* The first line has the control plane's Leases; the rest is as for any snapshot. */
 static bool read_saved(struct restore *r, const char *out)
 {
         const char *rest = strchr(out, '\n');
@@ -138,8 +138,8 @@ static void on_saved(struct link *l, int status, const char *out, const char *er
         }
 }
 
-/* etcd is stopped, so that its file holds all it applied; the copy then replays what its log has
- * beyond that. */
+/* etcd is stopped so that its file has everything that it applied; the copy also replays the rest
+ * of the log. */
 static const char save_script[] =
         "set -e; PATH=$PATH:/usr/local/bin:/opt/bin; umask 077; d=$1 f=$2 name=$3; p=/etc/kubernetes/pki/etcd; c=$d/.recovering; "
         "if [ ! -d \"$d/member\" ]; then if [ -d \"$d/before-restore\" ]; then mv \"$d/before-restore\" \"$d/member\"; else echo \"$d has no data\" >&2; exit "

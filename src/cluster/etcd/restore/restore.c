@@ -11,7 +11,7 @@ static char *marker_path(const struct site *s)
         return path_join(s->identity.dir, "etcd-restore.json");
 }
 
-/* ---- what was begun ---- */
+/* ---- unfinished restores ---- */
 
 static json_t *marker_read(const char *path)
 {
@@ -73,7 +73,7 @@ static int marker_write(const struct restore *r, bool restored, struct error *er
         return file_write(r->marker, text, strlen(text), 0600, FILE_SYNC, NULL, err);
 }
 
-/* What was begun with this snapshot goes on under its token. */
+/* An unfinished restore of this snapshot continues with its token. */
 static void restore_was_begun(struct restore *r)
 {
         json_t *before = marker_read(r->marker);
@@ -89,7 +89,7 @@ static void restore_was_begun(struct restore *r)
 
 static int restore_begin(struct restore *r, struct error *err)
 {
-        if (r->survivor) /* its snapshot was not known before */
+        if (r->survivor) /* the snapshot did not exist before */
                 restore_was_begun(r);
         return marker_write(r, r->restored, err);
 }
@@ -100,8 +100,8 @@ static void step_begin(struct step *s)
         step_done(s, restore_begin(s->arg, &err) < 0 ? &err : NULL);
 }
 
-/* From here on nobody is stopped and given the data again: all have it and have gone on, and some
- * may have forgotten their token. */
+/* From here on no node is stopped and restored again: all members have the data and have written to
+ * it since, and some may have lost their token. */
 static void step_restored(struct step *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
@@ -145,14 +145,14 @@ static const char *restore_initial_cluster(const struct restore *r)
         return arena_strdup(r->site->arena, str_text(&s));
 }
 
-struct shared { /* what all nodes meet at */
+struct shared { /* steps that all nodes share */
         struct step *artifacts, *prepare, *save, *checked, *ready, *stopped, *put, *api, *objects,
                 *dns, *restored, *clean;
 };
 
 static void step_meet(struct step *s) { step_done(s, NULL); }
 
-/* An etcd or control-plane node: stopped, given the data, started. */
+/* An etcd or control-plane node is stopped, restored and started. */
 static void store_steps(struct restore_node *n, const struct shared *all)
 {
         struct member *m = n->member;
@@ -185,7 +185,7 @@ static void store_steps(struct restore_node *n, const struct shared *all)
         m->run.apply = n->start;
 }
 
-/* Any other node: as up would have it, and its kubelet begins anew. */
+/* Any other node is applied as in `up`, and its kubelet is restarted. */
 static void worker_steps(struct restore_node *n, const struct shared *all)
 {
         struct member *m = n->member;
@@ -203,10 +203,11 @@ static void node_steps(struct restore_node *n, const struct shared *all)
         step_after(m->run.create, all->prepare);
         m->run.connect = run_step(r, "connect", name, step_connect, m);
         step_after(m->run.connect, m->run.create);
-        step_after(m->run.create,
-                all->save); /* nothing is made before what is to be restored is known to be good */
+        /* machines are created only after the snapshot was verified */
+        step_after(m->run.create, all->save);
         bool store = m->node->pool->roles & (ROLE_ETCD | ROLE_CONTROL_PLANE);
-        if (store && m->machine->state == MACHINE_RUNNING) /* it says which architecture it is */
+        /* its agent reports the architecture */
+        if (store && m->machine->state == MACHINE_RUNNING)
                 step_after(all->artifacts, m->run.connect);
         if (store)
                 store_steps(n, all);

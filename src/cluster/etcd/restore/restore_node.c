@@ -1,13 +1,12 @@
-/* What a restore does on one node. */
+/* The part of a restore that runs on one node. */
 #include <time.h>
 
 #include "cluster/site/op.h"
 #include "cluster/etcd/restore/restore.h"
 #include "cluster/apply/roll.h"
 
-#define TEXT_MAX (64 << 10)
-#define BUMP \
-        "1000000000" /* revisions: more than any cluster makes between a snapshot and its loss */
+#define TEXT_MAX   (64 << 10)
+#define BUMP       "1000000000" /* revisions: more than any cluster makes after its last snapshot */
 #define NO_ROOM    75
 #define NOT_SO     10
 #define PATIENCE   900
@@ -42,7 +41,7 @@ static void on_script(struct link *l, int status, const char *out, const char *e
                         *line ? line : "the connection was cut");
 }
 
-/* `words` follow as $1, $2, … */
+/* `words` are passed as $1, $2, … */
 static void restore_node_script(struct step *s, const char *what, const char *text,
         const char *const *words, void (*then)(struct restore_script *, const char *))
 {
@@ -61,7 +60,7 @@ static void restore_node_script(struct step *s, const char *what, const char *te
 
 #define PATHS "PATH=$PATH:/usr/local/bin:/opt/bin; "
 
-/* The restored store beside the old one, and the file itself. */
+/* Room for the restored store beside the old one, and for the snapshot. */
 void step_restore_room(struct step *s)
 {
         struct restore_node *n = s->arg;
@@ -76,8 +75,7 @@ void step_restore_room(struct step *s)
                 NULL);
 }
 
-/* ---- what the node must hold before etcd can be restored there: programs, keys, configuration;
- * nothing is started ---- */
+/* ---- files that etcd's restore needs: programs, keys, configuration; nothing is started ---- */
 
 static void apply(struct step *s, enum apply_mode mode)
 {
@@ -103,7 +101,7 @@ void step_restore_place(struct step *s)
 
 void step_restore_start(struct step *s) { apply(s, APPLY_ALL); }
 
-/* ---- the file ---- */
+/* ---- the snapshot file ---- */
 
 static void on_sent(struct transfer *c, struct error *err) { step_done(c->arg, err); }
 
@@ -132,8 +130,8 @@ void step_restore_stop(struct step *s)
                 return;
         }
         step_doing(s, -1, "stopping %s", control ? "the control plane and etcd" : "etcd");
-        /* Without the kubelet nobody starts the static pods again. The API server goes before etcd,
-         * so that nothing is written that will be lost. */
+        /* Without the kubelet no static pod is restarted. The API server stops before etcd, so that
+         * nothing is written that would be lost. */
         restore_node_script(s, "it could not be stopped",
                 PATHS
                 "set -e; if [ \"$1\" = yes ]; then systemctl stop kubelet.service; "
@@ -166,9 +164,9 @@ void step_restore_put(struct step *s)
         struct restore_node *n = s->arg;
         const struct restore *r = n->restore;
         char *url CLEANUP(free_p) = etcd_peer_url(n->member->node);
-        /* The data directory may be a mount point, so the change happens inside it. Killed between
-         * the two renames there is no member directory: the token is not there either, and the next
-         * run does it all again. */
+        /* The data directory may be a mount point, so the change happens inside it. If a run is
+         * killed between the two renames, there is no member directory and no token, and the next
+         * run repeats everything. */
         restore_node_script(s, "its data could not be restored",
                 PATHS
                 "set -e; umask 077; d=$1; if [ \"$8\" = yes ] && [ -d \"$d/member\" ]; then exit 10; fi; if [ \"$(cat \"$d/.restored\" 2>/dev/null)\" = \"$2\" "
@@ -192,18 +190,18 @@ void step_restore_clean(struct step *s)
                 (const char *const[]){ n->restore->site->cluster->etcd.data_dir, NULL }, NULL);
 }
 
-/* ---- the kubelet: it registers when it starts, and the restored store may not know its node ----
- */
+/* ---- the kubelet: it registers only when it starts, and the restored store may not have
+ * its node ---- */
 
 struct waiting {
         struct op op;
         struct restore_node *node;
-        time_t since; /* by the node's clock, as the lease */
+        time_t since; /* in the node's time, like the lease */
 };
 
 static void ask_lease(struct op *o);
 
-/* Its lease was renewed after it was started: so it talks to the restored API. */
+/* The lease was renewed after the kubelet started: it is connected to the restored API. */
 static void on_lease(const struct kube_reply *reply, void *arg)
 {
         struct waiting *w = arg;
@@ -241,8 +239,8 @@ static void kubelet_started(struct restore_script *r, const char *out)
 void step_restore_kubelet(struct step *s)
 {
         step_deadline(s, PATIENCE, "slipway logs NODE kubelet says why");
-        /* kube-proxy, which lost the API for as long as all this took, would come back to it when
-         * its timer allows: a minute, with old rules until then */
+        /* kube-proxy has lost the API and would retry only after up to a minute, with old rules
+         * until then: it is restarted. */
         restore_node_script(s, "the kubelet could not be started again",
                 REGISTER_SCRIPT
                 " && { systemctl try-restart --no-block kube-proxy.service 2>/dev/null || :; }",
