@@ -79,6 +79,6 @@ int cmd_encryption(const struct options *o, struct error *err)
         }
         int r = cmd_rotate(o, "encryption rotate", 1U << ROTATE_ENCRYPTION, err);
         if (r == 0 && !cmd_json(o))
-                print("secrets are encrypted with a new key, and the old one is gone.\n");
+                print("secrets are encrypted with a new key, and the old one was removed.\n");
         return r;
 }

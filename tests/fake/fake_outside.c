@@ -28,7 +28,7 @@ void fake_outside(struct site *s, int64_t takes)
         memcpy(world.releases, releases, sizeof(releases));
         world.balancer = world.volume = (struct fake_thing){ .there = true, .takes = takes };
         world.workload = true;
-        s->found.record.born = true;
+        s->found.record.existed = true;
         s->cleanup = 300;
 }
 

@@ -79,7 +79,7 @@ static void test_round(void **state)
         struct host_records r = reads();
         struct stat st;
         assert_int_equal(r.n, 0);
-        assert_false(r.born);
+        assert_false(r.existed);
         for (int i = 0; i < 40; i++)
                 *records_put(&r, &arena, arena_printf(&arena, "n%d", i)) =
                         (struct host_record){ .name = arena_printf(&arena, "n%d", i),
@@ -94,14 +94,14 @@ static void test_round(void **state)
         records_drop(&r, "n0");
         records_drop(&r, "n39");
         records_drop(&r, "nobody");
-        r.born = true;
+        r.existed = true;
         assert_int_equal(records_write(dir, &r, &err), 0);
         char *path CLEANUP(free_p) = path_join(dir, "record.json");
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, 0600);
         r = reads();
         assert_int_equal(r.n, 38);
-        assert_true(r.born && !r.old);
+        assert_true(r.existed && !r.old);
         const struct host_record *h = records_find(&r, "n38");
         assert_non_null(h);
         assert_null(records_find(&r, "n0"));
@@ -121,20 +121,20 @@ static void test_upgrade(void **state)
         struct error err CLEANUP(error_release) = { 0 };
         put("born", "{\"nodes\":[{\"name\":\"c1\",\"address\":\"192.0.2.1\",\"roles\":3}]}");
         struct host_records r = reads();
-        assert_true(r.born && r.old);
+        assert_true(r.existed && r.old);
         assert_int_equal(r.n, 1);
         assert_string_equal(r.v[0].address, "192.0.2.1");
         assert_null(r.v[0].host_key);
         assert_int_equal(records_write(dir, &r, &err), 0);
         assert_false(there("born"));
         r = reads();
-        assert_true(r.born && !r.old && r.n == 1);
+        assert_true(r.existed && !r.old && r.n == 1);
         put("born", "");
         assert_int_equal(reads().n, 1); /* the new one counts */
         char *path CLEANUP(free_p) = path_join(dir, "record.json");
         unlink(path);
         r = reads();
-        assert_true(r.born && r.n == 0);
+        assert_true(r.existed && r.n == 0);
 }
 
 static void test_damaged(void **state)
@@ -329,10 +329,10 @@ static void test_replaced(void **state)
         assert_string_equal(records_find(&site.found.record, "w3")->machine_id,
                 "ffffffffffffffffffffffffffffffff");
         assert_int_equal(reads().n, 1);
-        site.found.record.born = true;
+        site.found.record.existed = true;
         site_record_prune(&site); /* w3 is not in the file */
         struct host_records r = reads();
-        assert_true(r.born && r.n == 0);
+        assert_true(r.existed && r.n == 0);
         json_decref(m.seen.said);
         site_end();
 }

@@ -14,7 +14,7 @@ static void moves(const char *id, const char *ready)
         row = (struct host_record){
                 .name = "c2", .address = "192.0.2.2", .ip = "192.0.2.2", .machine_id = OLD_ID
         };
-        site.found.record = (struct host_records){ .born = true, .v = &row, .n = 1, .cap = 1 };
+        site.found.record = (struct host_records){ .existed = true, .v = &row, .n = 1, .cap = 1 };
         nodes[1].address = "192.0.2.50";
         assert_true(ip_parse("192.0.2.50", &nodes[1].ip[0]));
         json_object_set_new(members[1].seen.said, "machineId", json_string(id));

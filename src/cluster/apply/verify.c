@@ -234,7 +234,7 @@ static void on_verify_cleared(const struct kube_reply *reply, void *arg)
                 addon_verify(v->site->cluster, v->name, &documents);
                 kube_apply(v->site->kube, str_text(&documents), on_verify_applied, v);
         } else if (clock_ms() < v->deadline) {
-                step_doing(v->step, -1, "waiting until the probes of an earlier run are gone");
+                step_doing(v->step, -1, "waiting until the probes of an earlier run are deleted");
                 verify_clear(v);
         } else {
                 verify_failed(v,

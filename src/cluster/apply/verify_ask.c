@@ -151,11 +151,12 @@ static void not_run(struct probe *p, enum verify_check check, int status, const 
         const char *what = check == CHECK_EXEC ? "exec" : "the log";
         char *why CLEANUP(free_p) = str_last_line_of(errors ? errors : "");
         p->verify->cut |= status < 0;
-        verify_row(p->verify, check, name_of(p), NULL, *why ? why : "nothing was said");
+        verify_row(p->verify, check, name_of(p), NULL, *why ? why : "there was no error message");
         verify_failed(p->verify,
                 "see whether the control plane reaches port 10250 of that node, and the kubelet's journal there",
                 "%s of a pod on %s %s: %.300s", what, name_of(p),
-                status < 0 ? "was not heard of" : "does not work", *why ? why : "nothing was said");
+                status < 0 ? "did not finish, because the connection was lost" : "does not work",
+                *why ? why : "there was no error message");
 }
 
 static void verify_ask_over(struct verify *v)

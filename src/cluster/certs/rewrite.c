@@ -14,7 +14,7 @@ static int put(struct site *s, const char *path, const json_t *object, struct er
         if (r == 0 || status == 409 || status == 404)
                 return 0;
         error_set(err, EIO, EXIT_STEP, "%s cannot be written again: %s", path, why.message);
-        return error_hint(err, "run again: it goes on from here");
+        return error_hint(err, "run again: it continues from here");
 }
 
 /* "secrets" → /api/v1, "deployments.apps" → /apis/apps/v1 */

@@ -19,7 +19,7 @@ static void on_over(struct member *m, json_t *answer, const char *trouble, void 
 
 static void step_defrag(struct step *s)
 {
-        s->disrupts = "this member answers nobody for a moment";
+        s->disrupts = "this member does not answer while it is defragmented";
         etcd_ask(s->arg, (const char *const[]){ "defrag", NULL }, PATIENCE, on_over, s);
 }
 

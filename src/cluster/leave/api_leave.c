@@ -23,7 +23,7 @@ static void on_api_leave_left(
         else
                 /* the node is removed anyway, and the Lease expires by itself */
                 step_changed(s,
-                        "its API server did not stop (%.200s): pods may be sent to it for a quarter of a minute more",
+                        "its API server did not stop (%.200s): connections of pods to the API may fail for 15 seconds",
                         *line ? line : "the connection was cut");
         step_done(s, NULL);
 }

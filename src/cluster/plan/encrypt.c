@@ -16,7 +16,7 @@ static const json_t *api_encrypts(const struct member *m)
 static int encrypt_refuse(const struct member *m, struct error *err)
 {
         error_set(err, EINVAL, EXIT_PREFLIGHT,
-                "%s: what its API server wrote into etcd is encrypted, and with encryption: none nobody could read it",
+                "%s: what its API server wrote into etcd is encrypted, and with encryption: none the API servers could not read it",
                 m->node->name);
         return error_hint(err, "set encryption: secretbox (with hardening: kubeadm, too)");
 }

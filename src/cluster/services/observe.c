@@ -299,7 +299,7 @@ static int look_terminating(const struct services_look *l, struct error *err)
                         "%s %s: the namespace %s is being deleted (Terminating)",
                         service_kind_name(s->kind), s->name, ns);
                 return error_hint(err,
-                        "nothing was changed; wait until it is gone, or see what it waits for: kubectl get namespace %s -o yaml",
+                        "nothing was changed; wait until it is deleted, or see what blocks it: kubectl get namespace %s -o yaml",
                         ns);
         }
         return 0;

@@ -222,7 +222,8 @@ void member_applied(struct member *m, struct step *s, unsigned failed, struct er
                         : failed == 1   ? ": "
                                         : "; the first: ",
                         m->run.failure ? m->run.failure : "");
-                error_hint(&err, "the lines above say which and why; mend it and run again");
+                error_hint(&err,
+                        "the lines above name each entry and the reason; fix it and run again");
         }
         step_done(s, cut ? cut : failed ? &err : NULL);
         api_look(m->site);

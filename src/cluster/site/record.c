@@ -125,7 +125,7 @@ static int record_parse(const char *path, const json_t *json, struct arena *a,
         json_array_foreach(list, i, o) if (!record_row(o, a, out)) return record_damaged(
                 path, "a node in it is not one", err);
         out->old = version == 0;
-        out->born = out->old || json_is_true(json_object_get(json, "born"));
+        out->existed = out->old || json_is_true(json_object_get(json, "existed"));
         return 0;
 }
 
@@ -143,7 +143,7 @@ int records_read(const char *dir, struct arena *a, struct host_records *out, str
                 }
                 if (r < 0)
                         return record_unread(err);
-                out->old = out->born = i == 1;
+                out->old = out->existed = i == 1;
                 if (i == 1 && !text.len) /* the first version wrote an empty file */
                         return 0;
                 json_t *json = json_loadb(text.data, text.len, 0, NULL);
@@ -172,8 +172,8 @@ static json_t *record_json(const struct host_records *r)
                 json_object_set_new(o, "roles", json_integer((json_int_t)h.roles));
                 json_array_append_new(list, o);
         }
-        return json_pack(
-                "{s:i, s:b, s:o}", "version", RECORD_VERSION, "born", (int)r->born, "nodes", list);
+        return json_pack("{s:i, s:b, s:o}", "version", RECORD_VERSION, "existed", (int)r->existed,
+                "nodes", list);
 }
 
 int records_write(const char *dir, const struct host_records *r, struct error *err)

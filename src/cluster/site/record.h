@@ -18,7 +18,7 @@ struct host_record { /* texts are NULL if unknown */
 
 struct host_records {
         /* its API has answered before: a blank etcd now means lost data */
-        bool born;
+        bool existed;
         /* read from an earlier version's file: only control-plane and etcd nodes, without
          * keys and machine-ids */
         bool old;

@@ -17,11 +17,11 @@ static void record_save(struct site *s)
                 records_write(s->identity.dir, &s->found.record, &ignored);
 }
 
-bool site_existed(const struct site *s) { return s->found.record.born; }
+bool site_existed(const struct site *s) { return s->found.record.existed; }
 
 void site_record_cluster(struct site *s)
 {
-        s->found.record.born = true;
+        s->found.record.existed = true;
         record_save(s);
 }
 
@@ -36,7 +36,7 @@ void site_record_prune(struct site *s)
 void site_record_clear(struct site *s)
 {
         s->found.record.n = 0;
-        s->found.record.born = false;
+        s->found.record.existed = false;
         record_save(s);
 }
 
@@ -123,7 +123,7 @@ struct member *removed_find(const struct site *s, const char *name)
 }
 
 /* A node with what is known about it without the file. */
-static struct member *gone_add(struct site *s, const char *name, const struct host_record *h)
+static struct member *removed_add(struct site *s, const char *name, const struct host_record *h)
 {
         struct member *m = arena_new(s->arena, struct member);
         struct node *n = arena_new(s->arena, struct node);
@@ -156,7 +156,7 @@ static struct member *gone_add(struct site *s, const char *name, const struct ho
         return s->found.removed[s->found.removed_count++] = m;
 }
 
-static void gone_role(struct member *m, unsigned roles)
+static void removed_role(struct member *m, unsigned roles)
 {
         ((struct pool *)m->node->pool)->roles |= roles;
 }
@@ -166,11 +166,11 @@ void removed_read(struct site *s)
         for (size_t i = 0; i < s->found.record.n; i++)
                 if (!cluster_node(s->cluster, s->found.record.v[i].name) &&
                         !removed_find(s, s->found.record.v[i].name))
-                        gone_add(s, s->found.record.v[i].name, &s->found.record.v[i]);
+                        removed_add(s, s->found.record.v[i].name, &s->found.record.v[i]);
 }
 
 /* What the API reports about a removed node: shown where it differs from the record. */
-static void gone_object(struct site *s, struct member *m, const json_t *object)
+static void removed_object(struct site *s, struct member *m, const json_t *object)
 {
         const char *says = node_internal_ip(object);
         struct ip ip;
@@ -184,13 +184,13 @@ static void gone_object(struct site *s, struct member *m, const json_t *object)
                 ip_format(&m->node->ip[0], ours));
 }
 
-static const char *gone_label(const json_t *node, const char *key)
+static const char *removed_label(const json_t *node, const char *key)
 {
         return json_string_value(
                 json_object_get(json_object_get(json_object_get(node, "metadata"), "labels"), key));
 }
 
-static void gone_nodes(struct site *s)
+static void removed_nodes(struct site *s)
 {
         const json_t *items = json_object_get(s->found.nodes, "items"), *n;
         size_t i;
@@ -201,27 +201,27 @@ static void gone_nodes(struct site *s)
                               *m = file ? NULL : removed_find(s, name);
                 if (file && !file->seen.object)
                         file->seen.object = json_incref((json_t *)n);
-                if (file || (!m && !gone_label(n, POOL_LABEL)))
+                if (file || (!m && !removed_label(n, POOL_LABEL)))
                         continue;
-                m = m ? m : gone_add(s, name, NULL);
+                m = m ? m : removed_add(s, name, NULL);
                 if (!m->seen.known || !m->node->pool->roles)
-                        gone_role(m, gone_label(n, "node-role.kubernetes.io/control-plane")
-                                             ? ROLE_CONTROL_PLANE
-                                             : ROLE_WORKER);
+                        removed_role(m, removed_label(n, "node-role.kubernetes.io/control-plane")
+                                                ? ROLE_CONTROL_PLANE
+                                                : ROLE_WORKER);
                 if (!m->seen.object)
-                        gone_object(s, m, n);
+                        removed_object(s, m, n);
         }
 }
 
-static struct member *gone_peer(struct site *s, const struct etcd_peer *p)
+static struct member *removed_peer(struct site *s, const struct etcd_peer *p)
 {
         for (size_t i = 0; i < s->found.removed_count; i++)
                 if (etcd_peer_of(p, 1, s->found.removed[i]->node))
                         return s->found.removed[i];
-        return gone_add(s, *p->name ? p->name : p->peer, NULL);
+        return removed_add(s, *p->name ? p->name : p->peer, NULL);
 }
 
-static void gone_peers(struct site *s)
+static void removed_peers(struct site *s)
 {
         for (size_t i = 0; i < s->found.peer_count; i++) {
                 const struct etcd_peer *p = &s->found.peers[i];
@@ -231,11 +231,11 @@ static void gone_peers(struct site *s)
                         !wanted && (n = cluster_next(s->cluster, ROLE_ETCD, &k));)
                         wanted = etcd_peer_of(p, 1, n) != NULL;
                 if (!wanted)
-                        gone_role(gone_peer(s, p), ROLE_ETCD);
+                        removed_role(removed_peer(s, p), ROLE_ETCD);
         }
 }
 
-static void gone_machines(struct site *s)
+static void removed_machines(struct site *s)
 {
         struct strings names = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
@@ -243,7 +243,7 @@ static void gone_machines(struct site *s)
                 return;
         for (size_t i = 0; i < names.n; i++) {
                 struct member *m = removed_find(s, names.v[i]);
-                (m ? m : gone_add(s, names.v[i], NULL))->seen.known = true;
+                (m ? m : removed_add(s, names.v[i], NULL))->seen.known = true;
         }
 }
 
@@ -259,9 +259,9 @@ static bool has_left(const struct site *s, const struct member *m)
 void removed_observed(struct site *s)
 {
         size_t n = 0;
-        gone_nodes(s);
-        gone_peers(s);
-        gone_machines(s);
+        removed_nodes(s);
+        removed_peers(s);
+        removed_machines(s);
         for (size_t i = 0; i < s->found.removed_count; i++)
                 if (has_left(s, s->found.removed[i])) {
                         member_hang_up(s->found.removed[i]);
@@ -275,7 +275,7 @@ void removed_observed(struct site *s)
 /* ---- their hosts ---- */
 
 /* Another node of the file has this address now, so the host there is not the removed node. */
-static const struct node *former_taken(const struct site *s, const struct node *gone)
+static const struct node *removed_taken(const struct site *s, const struct node *gone)
 {
         struct ip ssh = { 0 };
         if (gone->address)
@@ -294,11 +294,11 @@ static const struct node *former_taken(const struct site *s, const struct node *
 
 /* The only place that starts connections to hosts that are not in the file. The host must be the
  * recorded one: its host key and its machine-id are both checked before a password is sent. */
-static struct step *former_reach(struct site *s, struct member *m)
+static struct step *removed_reach(struct site *s, struct member *m)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
         const struct host_record *h = records_find(&s->found.record, m->node->name);
-        const struct node *taken = m->seen.known ? former_taken(s, m->node) : NULL;
+        const struct node *taken = m->seen.known ? removed_taken(s, m->node) : NULL;
         if (taken && !m->seen.refused)
                 m->seen.refused =
                         arena_printf(s->arena, "its recorded address %s is node %s's in the file",
@@ -323,7 +323,7 @@ void removed_steps(struct site *s, struct step *observe)
 void removed_connect(struct site *s, struct step *next)
 {
         for (size_t i = 0; i < s->found.removed_count; i++) {
-                struct step *connect = former_reach(s, s->found.removed[i]);
+                struct step *connect = removed_reach(s, s->found.removed[i]);
                 if (connect)
                         step_after(next, connect);
         }

@@ -99,7 +99,7 @@ static json_t *release_json(const struct status *st, const struct service *s, js
                 status_problem(problems, "release %s/%s is not installed: slipway up installs it",
                         s->ns, s->name);
         else if (!streq(s->state, "deployed"))
-                status_problem(problems, "release %s/%s is %s: slipway up goes on with it", s->ns,
+                status_problem(problems, "release %s/%s is %s: slipway up continues it", s->ns,
                         s->name, s->state);
         else if (waits)
                 status_problem(problems, "release %s/%s: %s is not ready", s->ns, s->name, waits);
