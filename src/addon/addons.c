@@ -7,6 +7,7 @@ void addon_objects(const struct cluster *c, enum addon_id id, struct str *out)
         static const enum image_id images[ADDON_COUNT] = {
                 [ADDON_METRICS_SERVER] = IMG_METRICS_SERVER,
                 [ADDON_LOCAL_PATH] = IMG_LOCAL_PATH,
+                [ADDON_KUBE_STATE_METRICS] = IMG_KUBE_STATE_METRICS,
         };
         struct arena a CLEANUP(arena_release) = { 0 };
         struct catalogue catalogue;

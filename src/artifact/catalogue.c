@@ -85,6 +85,8 @@ static void set_images(
                         addon_row(ADDON_METRICS_SERVER)->version },
                 [IMG_LOCAL_PATH] = { "docker.io/rancher/local-path-provisioner:v",
                         addon_row(ADDON_LOCAL_PATH)->version },
+                [IMG_KUBE_STATE_METRICS] = { "registry.k8s.io/kube-state-metrics/kube-state-metrics:v",
+                        addon_row(ADDON_KUBE_STATE_METRICS)->version },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);
@@ -110,7 +112,8 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 enum image_id image;
                 enum addon_id addon;
         } rows_of_addons[] = { { IMG_METRICS_SERVER, ADDON_METRICS_SERVER },
-                { IMG_LOCAL_PATH, ADDON_LOCAL_PATH } };
+                { IMG_LOCAL_PATH, ADDON_LOCAL_PATH },
+                { IMG_KUBE_STATE_METRICS, ADDON_KUBE_STATE_METRICS } };
         for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
                 if (rows_of_addons[i].image == id)
                         return cluster_addon(c, rows_of_addons[i].addon);

@@ -39,6 +39,7 @@ enum image_id {
         /* Of addons: only where the file has them. */
         IMG_METRICS_SERVER,
         IMG_LOCAL_PATH,
+        IMG_KUBE_STATE_METRICS,
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */
         IMG_KUBE_PROXY,

@@ -60,6 +60,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_ETCD] = ON_ETCD | WITH_ETCD_POD,
         [IMG_METRICS_SERVER] = ON_KUBE,
         [IMG_LOCAL_PATH] = ON_KUBE,
+        [IMG_KUBE_STATE_METRICS] = ON_KUBE,
 };
 
 /* The union over all nodes. */

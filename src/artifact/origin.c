@@ -48,6 +48,7 @@ static const struct origin origins[] = {
         { "dex",                     NULL,             NULL,                 NULL,                    "dex",         "dex" },
         { "metrics-server",          NULL,             NULL,                 NULL,                    "metrics-server", "metrics-server" },
         { "local-path-provisioner",  NULL,             NULL,                 NULL,                    "local-path-provisioner", "local-path-provisioner" },
+        { "kube-state-metrics",      NULL,             NULL,                 NULL,                    "kube-state-metrics", "kube-state-metrics" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -88,6 +89,8 @@ static const struct recipe recipes[] = {
           STRIP " -X k8s.io/client-go/pkg/version.gitVersion=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 4 },
         { "local-path-provisioner", { "github.com/rancher/local-path-provisioner" }, { "github.com/rancher/local-path-provisioner" },
           STRIP " -X main.VERSION=v{v}", .minutes = 3 },
+        { "kube-state-metrics", { "k8s.io/kube-state-metrics/v2" }, { "kube-state-metrics=k8s.io/kube-state-metrics/v2" },
+          STRIP " -X github.com/prometheus/common/version.Version=v{v}", .minutes = 5 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
@@ -102,6 +105,7 @@ static const struct image_origin images[] = {
         { "coredns",                 "coredns",    "coredns",                 "/coredns",                               NULL },
         { "metrics-server",          "metrics-server", "metrics-server",      "/metrics-server",                        "65534:65534" },
         { "local-path-provisioner",  "local-path-provisioner", "local-path-provisioner", "/usr/bin/local-path-provisioner", NULL },
+        { "kube-state-metrics",      "kube-state-metrics", "kube-state-metrics", "/kube-state-metrics",                 "65534:65534" },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
         { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },
 };

@@ -48,6 +48,7 @@ static const struct program_row programs_table[] = {
         { "helm", NULL, "services" },
         { "local-path-provisioner", NULL, "addons" },
         { "metrics-server", NULL, "addons" },
+        { "kube-state-metrics", NULL, "addons" },
 };
 
 static void programs_release(struct programs *p) { free(p->cache); }

@@ -3,6 +3,7 @@
 const char *const addon_names[] = {
         [ADDON_METRICS_SERVER] = "metrics-server",
         [ADDON_LOCAL_PATH] = "local-path",
+        [ADDON_KUBE_STATE_METRICS] = "kube-state-metrics",
         [ADDON_CERT_MANAGER] = "cert-manager",
         [ADDON_METALLB] = "metallb",
         [ADDON_TRAEFIK] = "traefik",
@@ -38,6 +39,10 @@ static const struct addon_row addon_table[] = {
                 .home = "https://github.com/rancher/local-path-provisioner",
                 .template = "local-path.yaml",
                 .stays = "volumes and their data stay, and nothing deletes them any longer" },
+        [ADDON_KUBE_STATE_METRICS] = { "2.18.0", "kube-system",
+                "the state of objects as metrics for a Prometheus of yours (kube-prometheus has its own)",
+                .home = "https://github.com/kubernetes/kube-state-metrics",
+                .template = "kube-state-metrics.yaml" },
         [ADDON_CERT_MANAGER] = { "v1.21.2", "cert-manager",
                 "certificates for services, from ACME, Vault or an own CA",
                 .needs = "an Issuer, once it runs", .home = "https://cert-manager.io",

@@ -10,6 +10,7 @@ enum addon_id {
         /* built in */
         ADDON_METRICS_SERVER,
         ADDON_LOCAL_PATH,
+        ADDON_KUBE_STATE_METRICS,
         /* charts */
         ADDON_CERT_MANAGER,
         ADDON_METALLB,

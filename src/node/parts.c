@@ -94,6 +94,7 @@ static const struct {
         { IMG_COREDNS, ON_KUBE },
         { IMG_METRICS_SERVER, ON_KUBE },
         { IMG_LOCAL_PATH, ON_KUBE },
+        { IMG_KUBE_STATE_METRICS, ON_KUBE },
 };
 
 /* An image that the user chose: the host has it, or pulls it. */

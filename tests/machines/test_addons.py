@@ -1,4 +1,4 @@
-"""services.addons on one small cluster: metrics-server measures, local-path keeps data, one that is a chart comes from its repository, and each goes when it is taken out of the file."""
+"""services.addons on one small cluster: metrics-server measures, local-path keeps data, kube-state-metrics counts, one that is a chart comes from its repository, and each goes when it is taken out of the file."""
 import json
 import os
 import subprocess
@@ -80,7 +80,7 @@ def cluster():
     with c:
         (c.dir / "password").write_text("secret\n")
         (c.dir / "password").chmod(0o600)
-        c.write("metrics-server", "local-path")
+        c.write("metrics-server", "local-path", "kube-state-metrics")
         c.slipway("up")
         yield c
     os.environ["PATH"] = before
@@ -98,7 +98,16 @@ def test_metrics_of_both_nodes(cluster):
 def test_nothing_is_left_to_do(cluster):
     assert "nothing to do" in cluster.slipway("plan", "--exit-code").stdout
     found = json.loads(cluster.slipway("addons", "-o", "json").stdout)
-    assert {a["name"] for a in found if a["enabled"]} == {"metrics-server", "local-path"}
+    assert {a["name"] for a in found if a["enabled"]} == {"metrics-server", "local-path", "kube-state-metrics"}
+
+
+def test_the_state_of_objects_is_served(cluster):
+    pod = json.loads(cluster.kubectl("-n", "kube-system", "get", "pods", "-l", "app.kubernetes.io/name=kube-state-metrics", "-o", "json"))["items"][0]
+    text = cluster.on("control-1", f"curl -s --max-time 20 http://{pod['status']['podIP']}:8080/metrics")
+    assert 'kube_node_info{node="worker-1"' in text and "kube_secret_info" not in text
+    assert 'kube_deployment_status_replicas_available{namespace="kube-system",deployment="metrics-server"} 1' in text
+    log = cluster.kubectl("-n", "kube-system", "logs", pod["metadata"]["name"])
+    assert "forbidden" not in log, log
 
 
 def starts(cluster):
@@ -126,7 +135,7 @@ def test_another_text_of_the_program_is_a_change(cluster):
     """As a newer slipway would have it: the inventory has the digest of what was applied."""
     name = ("-n", "kube-system", "configmap", "slipway-services")
     found = json.loads(json.loads(cluster.kubectl("get", *name, "-o", "json"))["data"]["inventory"])
-    assert set(found["addons"]) == {"metrics-server", "local-path"}
+    assert set(found["addons"]) == {"metrics-server", "local-path", "kube-state-metrics"}
     found["addons"]["metrics-server"]["digest"] = "0" * 64
     cluster.kubectl("patch", *name, "--type=merge", "-p", json.dumps({"data": {"inventory": json.dumps(found)}}))
     plan = cluster.slipway("plan", "--exit-code", ok=9).stdout
@@ -136,7 +145,7 @@ def test_another_text_of_the_program_is_a_change(cluster):
 
 
 def test_an_addon_that_is_a_chart_is_a_release(cluster):
-    cluster.write("metrics-server", "local-path", "{name: metallb, values: {color: blue}}")
+    cluster.write("metrics-server", "local-path", "kube-state-metrics", "{name: metallb, values: {color: blue}}")
     plan = cluster.slipway("plan", "--exit-code", ok=9).stdout
     assert f"chart metallb-system/metallb  install metallb-{VERSIONS['metallb']}" in plan and "namespace metallb-system  install" in plan
     cluster.slipway("up")
@@ -152,6 +161,7 @@ def test_what_is_taken_out_is_removed(cluster):
     cluster.write("local-path")
     plan = cluster.slipway("plan", "--exit-code", ok=9).stdout
     assert "addon metrics-server  remove" in plan and "APIService v1beta1.metrics.k8s.io" in plan and "chart metallb-system/metallb  remove" in plan and "local-path" not in plan
+    assert "addon kube-state-metrics  remove" in plan
     cluster.slipway("up", "--yes")
     assert cluster.gone("apiservice", "v1beta1.metrics.k8s.io") and cluster.gone("-n", "kube-system", "deployment", "metrics-server")
     assert cluster.gone("-n", "metallb-system", "configmap", "metallb-map") and not cluster.gone("storageclass", "local-path")

@@ -56,7 +56,8 @@ def test_a_file_has_some_of_them(rows, tmp_path):
 
 
 def test_nodes_get_the_images_of_what_the_file_has(tmp_path):
-    images = {"metrics-server": "registry.k8s.io/metrics-server/metrics-server:v", "local-path": "docker.io/rancher/local-path-provisioner:v"}
+    images = {"metrics-server": "registry.k8s.io/metrics-server/metrics-server:v", "local-path": "docker.io/rancher/local-path-provisioner:v",
+              "kube-state-metrics": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v"}
     for names in ([], ["local-path"], list(images)):
         (tmp_path / "cluster.yaml").write_text(FILE + f"  services: {{addons: [{', '.join(names)}]}}\n")
         slipway("render", "--node", "worker-1", "-d", "out", cwd=tmp_path)
