@@ -245,6 +245,31 @@ def test_killed_at_random_moments(tool, before):
     unchanged(tool, before)
 
 
+LATE_IP = """#!/bin/sh
+real=$(PATH=$REAL_PATH command -v ip)
+case "$1 $2 $LATE" in
+"link add add" | "link delete delete") "$real" "$@" ;;
+"address replace delete-once") [ -e "$MARK" ] || { : > "$MARK"; "$real" link delete "$5"; } ;;
+esac
+exec "$real" "$@"
+"""
+
+
+@pytest.mark.parametrize("late", ["add", "delete-once", "delete"])
+def test_bridge_changed_by_a_killed_run(tool, before, tmp_path, late):
+    """A killed run's last `ip` may still be working: it creates or deletes the bridge just before this run does."""
+    tool.must("down")
+    wrapper = tmp_path / "ip"
+    wrapper.write_text(LATE_IP)
+    wrapper.chmod(0o755)
+    env = os.environ | {"REAL_PATH": os.environ["PATH"], "PATH": f"{tmp_path}:{os.environ['PATH']}", "LATE": late, "MARK": str(tmp_path / "mark")}
+    tool.must("up", env=env)
+    assert tool.ssh("worker-1", "hostname") == "worker-1"
+    assert late != "delete-once" or (tmp_path / "mark").exists()
+    tool.must("down", env=env)
+    unchanged(tool, before)
+
+
 def test_cleanup_takes_machines_no_longer_in_the_file(tool, before):
     text = tool.file.read_text()
     tool.must("up")

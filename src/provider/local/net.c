@@ -102,18 +102,26 @@ static int bridge_address(const struct local *l, const struct cidr *network, str
                        : IP(err, "address", "replace", with_bits, "dev", l->bridge, "nodad");
 }
 
-int bridge_make(const struct local *l, const struct cidrs *networks, struct error *err)
+/* An ip that a killed run had started may still create or delete the bridge: what counts is
+ * whether the bridge exists afterwards, and bridge_make tries again when it does not. */
+static int bridge_add(const struct local *l, struct error *err)
 {
         char mac[18];
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < networks->n; i++)
-                r = network_free(&networks->v[i], l->bridge, err);
+        bridge_mac(l, mac);
+        if (link_there(l->bridge) ||
+                IP(err, "link", "add", l->bridge, "address", mac, "type", "bridge") == 0)
+                return 0;
+        if (!link_there(l->bridge))
+                return error_wrap(err, "cannot create the bridge %s", l->bridge);
+        error_release(err);
+        return 0;
+}
+
+static int bridge_try(const struct local *l, const struct cidrs *networks, struct error *err)
+{
+        int r = bridge_add(l, err);
         if (r < 0)
                 return r;
-        bridge_mac(l, mac);
-        if (!link_there(l->bridge) &&
-                (r = IP(err, "link", "add", l->bridge, "address", mac, "type", "bridge")) < 0)
-                return error_wrap(err, "cannot create the bridge %s", l->bridge);
         for (size_t i = 0; r == 0 && i < networks->n; i++)
                 r = bridge_address(l, &networks->v[i], err);
         if (r == 0)
@@ -121,7 +129,24 @@ int bridge_make(const struct local *l, const struct cidrs *networks, struct erro
         return r < 0 ? error_wrap(err, "cannot set up the bridge %s", l->bridge) : 0;
 }
 
+int bridge_make(const struct local *l, const struct cidrs *networks, struct error *err)
+{
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < networks->n; i++)
+                r = network_free(&networks->v[i], l->bridge, err);
+        if (r < 0)
+                return r;
+        if ((r = bridge_try(l, networks, err)) == 0 || link_there(l->bridge))
+                return r;
+        error_release(err);
+        return bridge_try(l, networks, err);
+}
+
 int bridge_remove(const struct local *l, struct error *err)
 {
-        return link_there(l->bridge) ? IP(err, "link", "delete", l->bridge) : 0;
+        int r = link_there(l->bridge) ? IP(err, "link", "delete", l->bridge) : 0;
+        if (r == 0 || link_there(l->bridge))
+                return r;
+        error_release(err);
+        return 0;
 }
