@@ -27,8 +27,7 @@ const char *catalogue_newest(void) { return KUBERNETES_NEWEST; }
 const char *catalogue_tool(const char *name)
 {
         static const struct artifact tools[] = { { "ignition", "2.24.0" },
-                { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" },
-                { "dex", "0.0.0-20210917061239-f0186ff2651e" } };
+                { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" } };
         for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
                 if (streq(tools[i].name, name))
                         return tools[i].version;
@@ -80,6 +79,7 @@ static void set_images(
                 [IMG_FLANNEL_PLUGIN] = { "ghcr.io/flannel-io/flannel-cni-plugin:v",
                         r->flannel_plugin },
                 [IMG_ETCD] = { "registry.k8s.io/etcd:", arena_printf(a, "%s-0", r->etcd) },
+                [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

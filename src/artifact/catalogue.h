@@ -36,6 +36,7 @@ enum image_id {
         IMG_KEEPALIVED,
         IMG_PROBE,
         IMG_ETCD,
+        IMG_DEX, /* of services.dex */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */
         IMG_KUBE_PROXY,

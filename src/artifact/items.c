@@ -21,6 +21,7 @@ enum need {
         WITHOUT_PACKAGES =
                 1 << 10, /* an OS that has no haproxy to install, so that it comes as an image */
         WITH_BRIDGE = 1 << 17,
+        WITH_DEX = 1 << 18,
         ON_JOINED = 1 << 16, /* a machine that kubeadm joined: never one of ours */
 };
 
@@ -58,6 +59,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_FLANNEL] = ON_JOINED,
         [IMG_FLANNEL_PLUGIN] = ON_JOINED,
         [IMG_ETCD] = ON_ETCD | WITH_ETCD_POD,
+        [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,
 };
 
 /* Everything that some node is or has. */
@@ -91,6 +93,7 @@ static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat
                        ? WITH_KUBE_PROXY
                        : 0;
         has |= c->api.vip ? WITH_VIP : 0;
+        has |= c->services.dex.host ? WITH_DEX : 0;
         return has;
 }
 

@@ -27,6 +27,8 @@ struct recipe {
         const char *library; /* pkg-config must know it, or it is not built */
         bool own;            /* this computer's own program will do where it cannot be built */
         bool agent;          /* it is the agent under another name: nothing is built */
+        const char *builds;  /* whatever version is wanted, this one is built: no module of a newer
+                                one is served. NULL: the wanted one */
         const char *data;    /* a directory of the first module, copied beside the programs */
         unsigned minutes;    /* of one core, about, for the first build; 0: one */
 };

@@ -92,6 +92,7 @@ static const struct {
         { IMG_CONTROLLER_MANAGER, ON_CONTROL_PLANE },
         { IMG_SCHEDULER, ON_CONTROL_PLANE },
         { IMG_COREDNS, ON_KUBE },
+        { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },
 };
 
 /* An image that the user chose: the host has it, or pulls it. */
