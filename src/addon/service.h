@@ -8,7 +8,12 @@
 #include "base/sha256.h"
 #include "config/cluster.h"
 
-enum service_kind { SERVICE_NAMESPACE, SERVICE_MANIFEST, SERVICE_CHART };
+enum service_kind {
+        SERVICE_NAMESPACE,
+        SERVICE_MANIFEST,
+        SERVICE_BUILTIN, /* slipway's own objects: services.dex */
+        SERVICE_CHART
+};
 enum service_action {
         SERVICE_KEEP,    /* as wanted */
         SERVICE_INSTALL, /* not there yet */
@@ -28,8 +33,8 @@ struct service {
         const char *name, *ns; /* a manifest's name is its path as the file has it; ns may be "" */
         const char *note;      /* what the plan tells beside the action; NULL: nothing */
         json_t *changes;       /* service_diff; NULL: not known */
-        /* of a manifest: */
-        json_t *objects, *prune; /* in the file now; in the cluster and no longer in the file */
+        /* of a manifest, and of what is built in: */
+        json_t *objects, *prune; /* wanted now; in the cluster and no longer wanted */
         const json_t *known;     /* what the inventory lists of it; borrowed, NULL: nothing */
         char digest[SHA256_HEX];
         /* of a chart: */
@@ -68,8 +73,9 @@ json_t *service_diff(const json_t *before, const json_t *after, const char *ns);
 /* "ConfigMap shop/web"; malloc'd. */
 char *service_object_name(const json_t *object, const char *ns);
 /* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};
- * without namespaces and CRDs, with which other things would go: those are appended to `stay`. */
-json_t *service_pruned(const json_t *before, const json_t *after, json_t *stay);
+ * without CRDs and namespaces other than `own` (NULL: none), with which other things would go:
+ * those are appended to `stay`. */
+json_t *service_pruned(const json_t *before, const json_t *after, const char *own, json_t *stay);
 /* Whether the list has that object, by its name. */
 bool service_listed(const json_t *list, const json_t *object);
 /* An object as the inventory has it: only what names it. */
@@ -79,6 +85,8 @@ json_t *service_reference(const json_t *object);
 bool services_any(const struct services_found *f);
 void services_text(const struct services_found *f, bool all, struct str *out);
 json_t *services_json(const struct services_found *f);
+/* The map of the inventory that lists the objects of this kind by its names; NULL: it has none. */
+const char *service_shelf(enum service_kind k);
 const char *service_kind_name(enum service_kind k);
 const char *service_action_name(enum service_action a);
 

@@ -6,8 +6,13 @@
 
 const char *service_kind_name(enum service_kind k)
 {
-        static const char *const names[] = { "namespace", "manifest", "chart" };
+        static const char *const names[] = { "namespace", "manifest", "service", "chart" };
         return names[k];
+}
+
+const char *service_shelf(enum service_kind k)
+{
+        return k == SERVICE_MANIFEST ? "manifests" : k == SERVICE_BUILTIN ? "builtin" : NULL;
 }
 
 const char *service_action_name(enum service_action a)

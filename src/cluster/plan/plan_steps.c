@@ -60,8 +60,9 @@ static const struct plan_row {
                 "uninstall the release of a chart that is no longer in the file",
                 "its objects are deleted", "add the chart to the file again" },
         [PLAN_NAMESPACES] = { "namespaces", "create namespaces" },
-        [PLAN_MANIFESTS] = { "manifests", "apply manifests, and delete what was taken out of them",
-                NULL, FORMER_FILE },
+        [PLAN_MANIFESTS] = { "manifests",
+                "apply manifests and services, and delete what was taken out of them", NULL,
+                FORMER_FILE },
         [PLAN_CHART] = { "chart", "install or upgrade the release", NULL, FORMER_FILE },
 };
 

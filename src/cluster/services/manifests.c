@@ -14,12 +14,13 @@ static void add_document(struct str *out, json_t *object)
 
 /* ---- the inventory: the ConfigMap kube-system/slipway-services ---- */
 
-/* Of one file. `with`: what was there before stays in it, until it is deleted. */
+/* Of one file or service. `with`: what was there before stays in it, until it is deleted. */
 static json_t *inventory_entry(const struct site *s, const struct service *one, bool with)
 {
         const json_t *had = json_object_get(
                 json_object_get(
-                        json_object_get(s->found.services->inventory, "manifests"), one->name),
+                        json_object_get(s->found.services->inventory, service_shelf(one->kind)),
+                        one->name),
                 "objects");
         json_t *objects = json_array();
         size_t i;
@@ -59,16 +60,16 @@ static json_t *inventory_namespaces(const struct site *s)
 static void inventory_document(const struct site *s, bool during, struct str *out)
 {
         const struct services_found *f = s->found.services;
-        json_t *manifests = json_object();
+        json_t *inventory = json_pack("{s:{}, s:{}, s:o}", service_shelf(SERVICE_MANIFEST),
+                service_shelf(SERVICE_BUILTIN), "namespaces", inventory_namespaces(s));
         for (size_t i = 0; i < f->n; i++) {
                 const struct service *one = &f->v[i];
-                if (one->kind != SERVICE_MANIFEST || (one->action == SERVICE_REMOVE && !during))
+                json_t *shelf = json_object_get(inventory, service_shelf(one->kind));
+                if (!shelf || (one->action == SERVICE_REMOVE && !during))
                         continue;
                 bool changes = during && one->action != SERVICE_KEEP;
-                json_object_set_new(manifests, one->name, inventory_entry(s, one, changes));
+                json_object_set_new(shelf, one->name, inventory_entry(s, one, changes));
         }
-        json_t *inventory = json_pack(
-                "{s:o, s:o}", "manifests", manifests, "namespaces", inventory_namespaces(s));
         char *text CLEANUP(free_p) = json_dumps(inventory, JSON_COMPACT | JSON_SORT_KEYS);
         json_t *map = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}}", "apiVersion", "v1", "kind",
                 "ConfigMap", "metadata", "name", "slipway-services", "namespace", "kube-system",
@@ -159,7 +160,7 @@ static void manifests_end(struct manifests_run *m) { op_done(&m->op, NULL); }
 
 static void on_manifests_ready(void *arg) { manifests_inventory(arg, false, manifests_end); }
 
-/* Calls fn for each object that was taken out of a file. */
+/* Calls fn for each object that was taken out of a file, or of the file itself. */
 static void each_pruned(struct manifests_run *m, void (*fn)(json_t *object, void *arg), void *arg)
 {
         const struct services_found *f = m->op.site->found.services;
@@ -207,7 +208,7 @@ static void manifests_next(struct manifests_run *m)
         struct str documents CLEANUP(str_wipe_release) = { 0 };
         size_t i;
         json_t *o;
-        while (m->at < f->n && (f->v[m->at].kind != SERVICE_MANIFEST || !f->v[m->at].objects ||
+        while (m->at < f->n && (!service_shelf(f->v[m->at].kind) || !f->v[m->at].objects ||
                                        f->v[m->at].action == SERVICE_KEEP))
                 m->at++;
         if (m->at == f->n) {

@@ -3,6 +3,7 @@
 #include "addon/service.h"
 #include "base/tree.h"
 #include "cluster/services/services.h"
+#include "config/dex.h"
 #include "kube/wait.h"
 
 #define ASK_MS      15000
@@ -63,6 +64,8 @@ static int look_files(struct services_look *l, struct error *err)
                 r = look_manifest(l, i, err);
                 l->found->v[l->found->n - 1].action = SERVICE_INSTALL;
         }
+        if (r == 0 && w->dex.host)
+                r = builtin_dex(l->op.site, look_add(l, SERVICE_BUILTIN, "dex"), err);
         for (size_t i = 0; i < w->charts.n; i++) {
                 struct service *s = look_add(l, SERVICE_CHART, w->charts.v[i].name);
                 s->ns = w->charts.v[i].namespace;
@@ -119,7 +122,7 @@ static void look_compare(struct services_look *l)
                 if (s->kind == SERVICE_CHART && s->action != SERVICE_RECOVER) {
                         l->waiting++;
                         charts_compare(site, l->op.step, s, on_compared, l);
-                } else if (s->kind == SERVICE_MANIFEST && !l->found->blind) {
+                } else if (service_shelf(s->kind) && !l->found->blind) {
                         l->waiting++;
                         services_judge(site, s->name, s->objects, on_compared, l);
                 }
@@ -129,15 +132,16 @@ static void look_compare(struct services_look *l)
 
 /* ---- the cluster ---- */
 
-static const json_t *inventory_of(const struct services_look *l, const char *manifest)
+static const json_t *inventory_of(const struct services_look *l, const struct service *s)
 {
-        return json_object_get(json_object_get(l->found->inventory, "manifests"), manifest);
+        return json_object_get(
+                json_object_get(l->found->inventory, service_shelf(s->kind)), s->name);
 }
 
-static bool manifest_known(const struct services_look *l, const char *name)
+static bool look_known(const struct services_look *l, enum service_kind kind, const char *name)
 {
         for (size_t i = 0; i < l->found->n; i++)
-                if (l->found->v[i].kind == SERVICE_MANIFEST && streq(l->found->v[i].name, name))
+                if (l->found->v[i].kind == kind && streq(l->found->v[i].name, name))
                         return true;
         return false;
 }
@@ -147,7 +151,7 @@ static json_t *all_objects(const struct services_look *l)
 {
         json_t *all = json_array();
         for (size_t i = 0; i < l->found->n; i++)
-                if (l->found->v[i].kind == SERVICE_MANIFEST && l->found->v[i].objects)
+                if (service_shelf(l->found->v[i].kind) && l->found->v[i].objects)
                         json_array_extend(all, l->found->v[i].objects);
         return all;
 }
@@ -176,37 +180,46 @@ static void show_objects(struct service *s, const json_t *stay)
 static void look_prune(struct services_look *l, struct service *s, const json_t *all)
 {
         json_t *stay = json_array();
-        s->known = json_object_get(inventory_of(l, s->name), "objects");
-        s->prune = service_pruned(s->known, all, stay);
+        s->known = json_object_get(inventory_of(l, s), "objects");
+        s->prune = service_pruned(
+                s->known, all, s->kind == SERVICE_BUILTIN ? DEX_NAMESPACE : NULL, stay);
         if (s->action != SERVICE_KEEP)
                 show_objects(s, stay);
         json_decref(stay);
 }
 
-static void look_manifests(struct services_look *l)
+/* What the inventory has, and neither the file nor slipway has any longer. */
+static void look_gone(struct services_look *l, enum service_kind kind, const json_t *all)
 {
-        json_t *all = all_objects(l);
         const char *name;
         json_t *entry;
-        for (size_t i = 0; i < l->found->n; i++) {
-                struct service *s = &l->found->v[i];
-                if (s->kind != SERVICE_MANIFEST)
-                        continue;
-                const char *digest =
-                        json_string_value(json_object_get(inventory_of(l, s->name), "digest"));
-                if (digest)
-                        s->action = streq(digest, s->digest) ? SERVICE_KEEP : SERVICE_CHANGE;
-                look_prune(l, s, all);
-        }
-        json_object_foreach(json_object_get(l->found->inventory, "manifests"), name, entry)
+        json_object_foreach(json_object_get(l->found->inventory, service_shelf(kind)), name, entry)
         {
-                if (manifest_known(l, name) || l->found->n > REMOVED_MAX)
+                if (look_known(l, kind, name) || l->found->n > REMOVED_MAX)
                         continue;
-                struct service *s =
-                        look_add(l, SERVICE_MANIFEST, arena_strdup(l->op.site->arena, name));
+                struct service *s = look_add(l, kind, arena_strdup(l->op.site->arena, name));
                 s->action = SERVICE_REMOVE;
                 look_prune(l, s, all);
         }
+}
+
+static void look_manifests(struct services_look *l)
+{
+        json_t *all = all_objects(l);
+        for (size_t i = 0; i < l->found->n; i++) {
+                struct service *s = &l->found->v[i];
+                if (!service_shelf(s->kind))
+                        continue;
+                const char *digest =
+                        json_string_value(json_object_get(inventory_of(l, s), "digest"));
+                if (digest) {
+                        s->action = streq(digest, s->digest) ? SERVICE_KEEP : SERVICE_CHANGE;
+                        s->note = NULL;
+                }
+                look_prune(l, s, all);
+        }
+        look_gone(l, SERVICE_MANIFEST, all);
+        look_gone(l, SERVICE_BUILTIN, all);
         json_decref(all);
 }
 
@@ -379,7 +392,7 @@ void step_services_observe(struct step *step)
         struct services_look *l = arena_new(site->arena, struct services_look);
         l->found = arena_new(site->arena, struct services_found);
         l->found->v = arena_array(site->arena, struct service,
-                w->namespaces.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 2);
+                w->namespaces.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 3);
         l->op.release = look_release;
         op_begin(&l->op, site, step);
         if (look_files(l, &err) < 0)
