@@ -20,6 +20,7 @@ enum verify_check {
         CHECK_API,     /* the API through its Service */
         CHECK_EXEC,    /* kubectl exec: from the API server to the kubelet */
         CHECK_LOGS,    /* kubectl logs */
+        CHECK_LOGIN, /* services.dex answers at the address that people use; only verify_cluster */
         CHECK_COUNT
 };
 
@@ -57,6 +58,7 @@ struct verify {
         bool alone;    /* of verify_cluster: whatever was verified before, and without a record */
         json_t *rows;  /* verify_row's; NULL: nobody reads them */
         json_t *nodes; /* alone: the API's list of Nodes */
+        const char *login; /* alone: what is wrong with services.dex; NULL: nothing */
 };
 
 /* The control-plane node where kubectl runs; NULL: none is reached. */

@@ -47,6 +47,8 @@ struct status {
         json_t *failing[2];   /* pods of the control plane, and of DNS, that do not come up */
         json_t *secrets;      /* helm's: metadata of all revisions; NULL: not known */
         json_t *workloads[3]; /* that helm manages: Deployments, DaemonSets, StatefulSets */
+        bool login_asking, login_known; /* services.dex */
+        char *login_trouble;
 };
 void status_begin(struct status *st, struct site *s);
 void status_ask_nodes(struct status *st);
@@ -54,6 +56,9 @@ void status_ask_api(struct status *st);
 /* Inside it: releases, where the file has charts. */
 void status_ask_services(struct status *st, unsigned timeout_ms);
 json_t *status_releases_json(const struct status *st, json_t *problems);
+void status_ask_login(struct status *st);
+/* NULL: there is no services.dex, or it was not asked. */
+json_t *status_login_json(const struct status *st, json_t *problems);
 /* One answer fewer is waited for. */
 void status_answered(struct status *st, size_t *waiting);
 /* Every API server by itself; those that still owe an answer are not asked again. After

@@ -9,6 +9,7 @@
  * reason, restarts etcd[]: node, healthy, leader, version, dbSize, inUse, alarms[], defragment,
  * trouble certificates: expires, what        kubernetes: wanted, running (nodes that run it), nodes
  *   releases[], where the file has charts: name, namespace, chart, revision, state, ready, drift
+ *   login, with services.dex: issuer, works, trouble
  *   run: who holds the lock, null when nobody does */
 #include <sys/stat.h>
 #include <time.h>
@@ -325,6 +326,7 @@ json_t *status_json(const struct status *st, bool *healthy)
         for (size_t i = 0; i < json_array_size(st->others); i++)
                 json_array_append_new(others, other_json(st, json_array_get(st->others, i)));
         json_t *releases = status_releases_json(st, problems);
+        json_t *login = status_login_json(st, problems);
         json_t *pods = pods_json(st, problems), *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
         status_text(o, "cluster", st->site->cluster->name);
@@ -338,6 +340,8 @@ json_t *status_json(const struct status *st, bool *healthy)
         if (st->site->cluster->services.charts.n)
                 json_object_set(o, "releases", releases);
         json_decref(releases);
+        if (login)
+                json_object_set_new(o, "login", login);
         json_object_set_new(o, "certificates", certificates);
         json_object_set_new(o, "kubernetes", versions_json(st));
         if (st->hardening && json_array_size(json_object_get(
