@@ -30,6 +30,8 @@ void addon_joined(const struct cluster *c, const struct nodespec *node, struct s
 void addon_dns(const struct cluster *c, struct str *out);
 /* Of an addon that is built in. */
 void addon_objects(const struct cluster *c, enum addon_id id, struct str *out);
+/* The identity provider of services.dex. Secrets are in it: the texts of files, and its key. */
+void addon_dex(const struct cluster *c, const struct identity *id, struct str *out);
 /* The namespace slipway-verify: a probe on every node behind a service of that name. */
 void addon_verify(const struct cluster *c, const char *service, struct str *out);
 

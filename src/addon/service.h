@@ -12,6 +12,7 @@ enum service_kind {
         SERVICE_NAMESPACE,
         SERVICE_ADDON, /* built in; addons that are charts are SERVICE_CHART */
         SERVICE_MANIFEST,
+        SERVICE_BUILTIN, /* slipway's own objects: services.dex */
         SERVICE_CHART
 };
 enum service_action {
@@ -33,8 +34,8 @@ struct service {
         const char *name, *ns; /* a manifest's name is its path as the file has it; ns may be "" */
         const char *note;      /* what the plan tells beside the action; NULL: nothing */
         json_t *changes;       /* service_diff; NULL: not known */
-        /* of a manifest or an addon: */
-        json_t *objects, *prune; /* in the file now; in the cluster and no longer in the file */
+        /* of a manifest, an addon, and of what is built in: */
+        json_t *objects, *prune; /* wanted now; in the cluster and no longer wanted */
         const json_t *known;     /* what the inventory lists of it; borrowed, NULL: nothing */
         char digest[SHA256_HEX];
         /* of a chart: */
@@ -47,17 +48,6 @@ struct service {
         long revision, deployed; /* the newest, and the newest that was deployed; 0: none */
         bool drifted;            /* the newest revision was not made by slipway */
 };
-
-/* What the inventory lists: objects that are applied, and deleted when they are taken out. */
-static inline bool service_has_objects(const struct service *s)
-{
-        return s->kind == SERVICE_MANIFEST || s->kind == SERVICE_ADDON;
-}
-/* Where the inventory lists them. */
-static inline const char *service_section(const struct service *s)
-{
-        return s->kind == SERVICE_ADDON ? "addons" : "manifests";
-}
 
 struct services_found {
         struct service *v;
@@ -88,8 +78,9 @@ void service_diff_live(const json_t *is, const json_t *would, json_t *changes);
 /* "ConfigMap shop/web"; malloc'd. */
 char *service_object_name(const json_t *object, const char *ns);
 /* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};
- * without namespaces and CRDs, with which other things would go: those are appended to `stay`. */
-json_t *service_pruned(const json_t *before, const json_t *after, json_t *stay);
+ * without CRDs and namespaces other than `own` (NULL: none), with which other things would go:
+ * those are appended to `stay`. */
+json_t *service_pruned(const json_t *before, const json_t *after, const char *own, json_t *stay);
 /* Whether the list has that object, by its name. */
 bool service_listed(const json_t *list, const json_t *object);
 /* An object as the inventory has it: only what names it. */
@@ -99,6 +90,8 @@ json_t *service_reference(const json_t *object);
 bool services_any(const struct services_found *f);
 void services_text(const struct services_found *f, bool all, struct str *out);
 json_t *services_json(const struct services_found *f);
+/* The map of the inventory that lists the objects of this kind by its names; NULL: it has none. */
+const char *service_section(enum service_kind k);
 const char *service_kind_name(enum service_kind k);
 const char *service_action_name(enum service_action a);
 

@@ -234,7 +234,7 @@ bool service_listed(const json_t *list, const json_t *object)
         return diff_find(list, object, "default") != NULL;
 }
 
-json_t *service_pruned(const json_t *before, const json_t *after, json_t *stay)
+json_t *service_pruned(const json_t *before, const json_t *after, const char *own, json_t *stay)
 {
         json_t *out = json_array();
         size_t i;
@@ -242,7 +242,9 @@ json_t *service_pruned(const json_t *before, const json_t *after, json_t *stay)
         json_array_foreach(before, i, o)
         {
                 const char *kind = diff_text(o, "kind");
-                bool stays = streq(kind, "Namespace") || streq(kind, "CustomResourceDefinition");
+                bool theirs =
+                             streq(kind, "Namespace") && !(own && streq(diff_meta(o, "name"), own)),
+                     stays = theirs || streq(kind, "CustomResourceDefinition");
                 if (!*kind || !*diff_text(o, "apiVersion") || !*diff_meta(o, "name") ||
                         diff_find(after, o, "default"))
                         continue;

@@ -6,7 +6,16 @@
 
 const char *service_kind_name(enum service_kind k)
 {
-        static const char *const names[] = { "namespace", "addon", "manifest", "chart" };
+        static const char *const names[] = { "namespace", "addon", "manifest", "service", "chart" };
+        return names[k];
+}
+
+const char *service_section(enum service_kind k)
+{
+        static const char *const names[] = { [SERVICE_ADDON] = "addons",
+                [SERVICE_MANIFEST] = "manifests",
+                [SERVICE_BUILTIN] = "builtin",
+                [SERVICE_CHART] = NULL };
         return names[k];
 }
 

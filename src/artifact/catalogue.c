@@ -28,8 +28,7 @@ const char *catalogue_newest(void) { return KUBERNETES_NEWEST; }
 const char *catalogue_tool(const char *name)
 {
         static const struct artifact tools[] = { { "ignition", "2.24.0" },
-                { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" },
-                { "dex", "0.0.0-20210917061239-f0186ff2651e" } };
+                { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" } };
         for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
                 if (streq(tools[i].name, name))
                         return tools[i].version;
@@ -87,6 +86,7 @@ static void set_images(
                         addon_row(ADDON_LOCAL_PATH)->version },
                 [IMG_KUBE_STATE_METRICS] = { "registry.k8s.io/kube-state-metrics/kube-state-metrics:v",
                         addon_row(ADDON_KUBE_STATE_METRICS)->version },
+                [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

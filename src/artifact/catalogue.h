@@ -40,6 +40,7 @@ enum image_id {
         IMG_METRICS_SERVER,
         IMG_LOCAL_PATH,
         IMG_KUBE_STATE_METRICS,
+        IMG_DEX, /* of services.dex */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */
         IMG_KUBE_PROXY,

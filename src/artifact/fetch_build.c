@@ -150,6 +150,11 @@ static void pack_done(struct work *w, struct error *err)
                 (void)keep_programs(b, &unkept);
         if (!err && b->work)
                 build_notice(j->fetch, "%s %s is built", b->recipe->name, b->version);
+        for (size_t i = 0; !err && b->recipe->builds && i < j->count; i++)
+                if (j->wants[i]->item->image) /* its tag says another */
+                        build_notice(j->fetch,
+                                "%s is built from %s %s: newer ones have no Go module",
+                                j->wants[i]->item->name, b->recipe->name, b->version);
         for (size_t i = j->count; !err && i-- > 0;)
                 want_resolved(j, j->wants[i], b->made[i].digest, b->made[i].size, b->how);
         job_done(j, err);

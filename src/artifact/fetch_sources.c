@@ -150,7 +150,12 @@ const struct recipe *want_recipe(const struct fetch *f, const struct want *w, ch
         const struct image_origin *i = image_origin_of(pause && streq(pause, item->name) ? "pause"
                                                        : word                            ? word
                                                                                          : "");
-        return i ? recipe_of(i->recipe) : NULL;
+        const struct recipe *r = i ? recipe_of(i->recipe) : NULL;
+        if (r && r->builds) {
+                free(*version);
+                *version = xstrdup(r->builds);
+        }
+        return r;
 }
 
 static int from_build(struct fetch *f, struct want *w, struct error *err)

@@ -21,6 +21,7 @@ enum need {
         /* an OS without packages of haproxy, which then is an image */
         WITHOUT_PACKAGES = 1 << 10,
         WITH_BRIDGE = 1 << 17,
+        WITH_DEX = 1 << 18,
         ON_JOINED = 1 << 16, /* a machine that joined with kubeadm, not slipway's */
 };
 
@@ -61,6 +62,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_METRICS_SERVER] = ON_KUBE,
         [IMG_LOCAL_PATH] = ON_KUBE,
         [IMG_KUBE_STATE_METRICS] = ON_KUBE,
+        [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,
 };
 
 /* The union over all nodes. */
@@ -94,6 +96,7 @@ static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat
                        ? WITH_KUBE_PROXY
                        : 0;
         has |= c->api.vip ? WITH_VIP : 0;
+        has |= c->services.dex.host ? WITH_DEX : 0;
         return has;
 }
 

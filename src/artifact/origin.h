@@ -27,7 +27,10 @@ struct recipe {
         const char *library; /* pkg-config must know it, or it is not built */
         /* this computer's own program is used if it cannot be built */
         bool own;
-        bool agent;       /* it is the agent under another name: nothing is built */
+        bool agent; /* it is the agent under another name: nothing is built */
+        /* the version that is built, whatever version is wanted, because no module of a newer one
+         * is served; NULL: the wanted one */
+        const char *builds;
         const char *data; /* a directory of the first module, copied beside the programs */
         unsigned minutes; /* estimate for the first build on one core; 0: one */
 };

@@ -149,6 +149,13 @@ static void print_releases(struct str *f, const json_t *list)
         }
 }
 
+static void print_login(struct str *f, const json_t *login)
+{
+        if (login)
+                text_addf(f, "login         %s: %s\n", status_text_of(login, "issuer"),
+                        json_is_true(json_object_get(login, "works")) ? "works" : "does not work");
+}
+
 static void print_rest(struct str *f, const json_t *o)
 {
         const json_t *certificates = json_object_get(o, "certificates"),
@@ -181,6 +188,7 @@ void status_print(struct str *f, const json_t *o, bool all, struct arena *a)
         print_etcd(f, json_object_get(o, "etcd"));
         print_others(f, json_object_get(o, "others"));
         print_releases(f, json_object_get(o, "releases"));
+        print_login(f, json_object_get(o, "login"));
         print_rest(f, o);
         if (json_object_get(o, "hardening"))
                 hardening_print(f, json_object_get(o, "hardening"), "hardening     ", all);

@@ -496,11 +496,21 @@ struct addons {
         size_t n;
         struct addon *v;
 };
+enum dex_expose { DEX_HOST_PORT, DEX_NODE_PORT, DEX_LOAD_BALANCER };
+struct dex_text { /* of a file that a connector or a client names; config/dex.h says which */
+        const struct tree *at;
+        const char *text;
+};
 struct dex {
         const struct tree *src;
         const char *host;
         long port;
-        const struct tree *connectors;
+        int expose; /* enum dex_expose */
+        const struct tree *connectors, *clients, *config;
+        const char *passwords_file;
+        const struct tree *passwords; /* the list in that file; read by cluster_load */
+        struct dex_text *texts;       /* read by cluster_load */
+        size_t text_count;
 };
 struct services {
         const struct tree *src;

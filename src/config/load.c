@@ -4,6 +4,7 @@
 #include "base/sha256.h"
 #include "base/file.h"
 #include "config/addon.h"
+#include "config/dex.h"
 #include "config/env.h"
 #include "config/schema.h"
 #include "config/scalar.h"
@@ -207,8 +208,67 @@ static void load_read_texts(struct cluster *c, struct problems *p, const struct 
         *out = (struct strings){ paths->n, texts };
 }
 
+/* ---- services.dex ---- */
+
+struct dex_reading {
+        struct cluster *cluster;
+        struct problems *problems;
+        size_t room;
+};
+
+static void dex_count(const struct tree *at, void *arg)
+{
+        *(size_t *)arg += dex_file_of(at->key) && at->kind == TREE_SCALAR;
+}
+
+static void dex_read(const struct tree *at, void *arg)
+{
+        struct dex_reading *r = arg;
+        struct dex *d = &r->cluster->services.dex;
+        const struct dex_file *file = dex_file_of(at->key);
+        const char *text = NULL;
+        if (!file || at->kind != TREE_SCALAR || d->text_count == r->room)
+                return;
+        load_read_text(r->cluster, r->problems, at->parent, at->key, at->text,
+                file->secret ? password_fault : pem_fault, &text);
+        d->texts[d->text_count++] = (struct dex_text){ .at = at, .text = text ? text : "" };
+}
+
+static void dex_passwords(struct cluster *c, struct problems *p)
+{
+        struct dex *d = &c->services.dex;
+        struct error err CLEANUP(error_release) = { 0 };
+        struct tree *list = NULL;
+        const char *text = NULL;
+        load_read_text(c, p, d->src, "passwordsFile", d->passwords_file, secret_fault, &text);
+        if (!text)
+                return;
+        if (tree_parse(c->arena, "passwords", text, strlen(text), &list, &err) < 0 ||
+                list->kind != TREE_LIST)
+                problem_add(p, d->src, "passwordsFile",
+                        "write a list of people, each with email, hash, username and userID",
+                        "%s is not a YAML list", d->passwords_file);
+        else
+                d->passwords = list;
+}
+
+static void load_dex(struct cluster *c, struct problems *p)
+{
+        struct dex *d = &c->services.dex;
+        struct dex_reading r = { .cluster = c, .problems = p };
+        dex_each(d->connectors, dex_count, &r.room);
+        dex_each(d->clients, dex_count, &r.room);
+        d->texts = arena_array(c->arena, struct dex_text, r.room + 1);
+        dex_each(d->connectors, dex_read, &r);
+        dex_each(d->clients, dex_read, &r);
+        dex_passwords(c, p);
+}
+
+/* ---- all of them ---- */
+
 static void load_services(struct cluster *c, struct problems *p)
 {
+        load_dex(c, p);
         for (size_t i = 0; i < c->services.repositories.n; i++) {
                 struct repository *r = &c->services.repositories.v[i];
                 load_read_text(c, p, r->src, "caFile", r->ca_file, pem_fault, &r->ca_pem);
@@ -263,6 +323,11 @@ static void cluster_digest(struct cluster *c, struct sha256 *files)
                 const struct node_file *f = &c->os.files.v[i];
                 if (f->content_file && f->content && !f->secret)
                         sha256_add(files, f->content, strlen(f->content) + 1);
+        }
+        for (size_t i = 0; i < c->services.dex.text_count; i++) {
+                const struct dex_text *t = &c->services.dex.texts[i];
+                if (!dex_file_of(t->at->key)->secret)
+                        sha256_add(files, t->text, strlen(t->text) + 1);
         }
         sha256_end(files, c->digest);
 }

@@ -51,6 +51,13 @@ void problem_mask(struct problems *p, const char *name, const char *value)
                 mask_add(p, arena_strdup(p->arena, str_text(&shown)), instead);
 }
 
+void problem_hide(struct problems *p, const struct tree *at)
+{
+        struct problem_hidden *h = arena_new(p->arena, struct problem_hidden);
+        *h = (struct problem_hidden){ at, p->hidden };
+        p->hidden = h;
+}
+
 /* How many characters at `at` are of a masked text; 0: none. */
 static size_t masked(const struct problem_mask *m, const char *at)
 {
@@ -195,15 +202,24 @@ static void sort(struct problems *p)
 
 /* Reads a file's lines forward: problems come sorted, so the text is walked once. */
 struct lines {
+        const struct problem_hidden *hidden;
         const struct tree_file *file;
         const char *at;
         uint32_t line;
 };
 
+static bool line_hidden(const struct lines *l, const struct problem *x, uint32_t col)
+{
+        for (const struct problem_hidden *h = l->hidden; h; h = h->next)
+                if (h->at->file == x->file && h->at->line == x->line && h->at->col <= col)
+                        return true;
+        return false;
+}
+
 static const char *find_line(struct lines *l, const struct problem *x, size_t *len)
 {
         if (l->file != x->file || l->line > x->line)
-                *l = (struct lines){ x->file, x->file->text, 1 };
+                *l = (struct lines){ l->hidden, x->file, x->file->text, 1 };
         const char *end = x->file->text + x->file->len, *next;
         for (; l->line < x->line && l->at < end; l->line++) {
                 line_end(l->at, end, &next);
@@ -255,7 +271,7 @@ static void add_source(struct str *out, struct lines *l, const struct problem *x
         for (uint32_t col = 1; i < len && columns < WIDTH; col++) {
                 size_t before = line.len;
                 size_t n = problem_show(&line, text + i, len - i, &width);
-                if (in_login(text, len, i)) {
+                if (in_login(text, len, i) || line_hidden(l, x, col)) {
                         str_truncate(&line, before);
                         str_addc(&line, '*');
                         width = 1;
@@ -292,7 +308,7 @@ static void add_problem(struct str *out, struct lines *l, const struct problem *
 
 void problems_text(struct problems *p, size_t max, struct str *out)
 {
-        struct lines l = { 0 };
+        struct lines l = { .hidden = p->hidden };
         size_t shown = 0, all = p->errors + p->warnings;
         sort(p);
         for (const struct problem *x = p->first; x && (!max || shown < max); x = x->next) {

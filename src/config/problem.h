@@ -18,6 +18,12 @@ struct problem_mask {
         struct problem_mask *next;
 };
 
+/* A secret in the file: source lines are shown only up to it. */
+struct problem_hidden {
+        const struct tree *at;
+        struct problem_hidden *next;
+};
+
 #define PROBLEMS_MAX 1000 /* kept; more are only counted */
 
 struct problems {
@@ -25,6 +31,7 @@ struct problems {
         struct problem *first, *last; /* as they were found; the writers sort */
         size_t errors, warnings;
         struct problem_mask *masks;
+        struct problem_hidden *hidden;
         /* the place of problems with parts that are not written (at NULL), or NULL */
         const struct tree *root;
 };
@@ -43,6 +50,9 @@ void problem_warn(struct problems *p, const struct tree *at, const char *field, 
 /* From now on messages, hints and paths show ${NAME} instead of the value. One of fewer than four
  * characters is no secret, and would hide parts of other words. */
 void problem_mask(struct problems *p, const char *name, const char *value);
+
+/* The value is a secret: lines that are shown have stars from its place on. */
+void problem_hide(struct problems *p, const struct tree *at);
 
 /* In file order, each: "cluster.yaml:14:13: pools[0].count: message", the source line, a caret,
  * "hint: ...". At most `max` (0: all), then a count of the rest. */

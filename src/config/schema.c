@@ -38,6 +38,7 @@ static const char *const binding_roles[] = { "view", "edit", "admin", "cluster-a
 static const char *const encryption_names[] = { "none", "secretbox", "aescbc", "aesgcm", NULL };
 static const char *const audit_names[] = { "none", "metadata", "request", "requestResponse", NULL };
 static const char *const pod_security_names[] = { "privileged", "baseline", "restricted", NULL };
+static const char *const expose_names[] = { "hostPort", "nodePort", "loadBalancer", NULL };
 static const char *const readiness_names[] = { "all", "percent", "count", NULL };
 static const char *const update_names[] = { "manual", "reboot", NULL };
 static const char *const filesystem_names[] = { "ext4", "xfs", NULL };
@@ -47,8 +48,6 @@ static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "r
 /* Hints for options that are not implemented yet: what to use today. */
 #define LATER_CLOUD \
         "leave it out: slipway cannot create cloud machines yet; `slipway render --format user-data` writes the user-data they boot with"
-#define LATER_DEX \
-        "run the identity provider elsewhere, or install its chart (services.charts), and name it in auth.oidc"
 #define LATER_HEAL \
         "leave it out: `slipway status` shows unhealthy nodes, and `slipway remove-node` and `slipway scale` replace a machine"
 
@@ -252,10 +251,10 @@ SCHEMA(user, user, NULL, "A person with a client certificate and a kubeconfig en
 SCHEMA(oidc, oidc, NULL, "Users of an OpenID Connect provider.",
         { "issuer", T_URL, 0, AT(oidc, issuer), .help = "The https URL of the provider.", .example = "https://dex.example.net" },
         { "clientID", T_STRING, 0, AT(oidc, client_id), .def = "kubernetes", .help = "The audience that tokens must have." },
-        { "usernameClaim", T_STRING, 0, AT(oidc, username_claim), .def = "sub", .help = "The claim with the user name." },
-        { "usernamePrefix", T_STRING, 0, AT(oidc, username_prefix), .help = "A prefix for user names.", .example = "\"oidc:\"" },
+        { "usernameClaim", T_STRING, 0, AT(oidc, username_claim), .def = "sub", .help = "The claim with the user name; with services.dex it is `email` unless it is set." },
+        { "usernamePrefix", T_STRING, 0, AT(oidc, username_prefix), .help = "A prefix for user names; with services.dex it is `oidc:` unless it is set.", .example = "\"oidc:\"" },
         { "groupsClaim", T_STRING, 0, AT(oidc, groups_claim), .def = "groups", .help = "The claim with the list of groups." },
-        { "groupsPrefix", T_STRING, 0, AT(oidc, groups_prefix), .help = "A prefix for group names." },
+        { "groupsPrefix", T_STRING, 0, AT(oidc, groups_prefix), .help = "A prefix for group names; with services.dex it is `oidc:` unless it is set." },
         { "caFile", T_PATH, 0, AT(oidc, ca_file), .help = "The certificate authority (CA) of the provider's certificate; by default the system's CAs." },
         { "requiredClaims", T_PAIRS, 0, AT(oidc, required_claims), .help = "Claims that a token must have, with their values." },
         { "signingAlgs", T_STRINGS, 0, AT(oidc, signing_algs), .help = "Accepted signature algorithms; by default RS256." },
@@ -417,10 +416,14 @@ SCHEMA(addon, addon, "name", "Software that is installed by name. The name alone
         { "name", T_STRING, F_REQUIRED, AT(addon, name), .names = addon_names, .help = "The addon. `slipway addons` lists them with their versions and what each needs.", .example = "metrics-server" },
         { "values", T_ANY, 0, AT(addon, values), .help = "Values of the addon's chart; they override the addon's own. Only for addons that are charts.", .example = "{replicaCount: 2}" });
 
-SCHEMA(dex, dex, "host", "An identity provider (dex) in the cluster; auth.oidc is derived from it.",
-        { "host", T_HOST, 0, AT(dex, host), .help = "The DNS name of the provider.", .example = "dex.example.net" },
-        { "port", T_INT, 0, AT(dex, port), .def = "443", .min = 1, .max = 65535, .help = "The port of the provider." },
-        { "connectors", T_ANY, 0, AT(dex, connectors), .help = "Dex's own list of connectors." });
+SCHEMA(dex, dex, "host", "An identity provider (Dex) in the cluster. auth.oidc is derived from it: issuer, CA, `usernameClaim: email` and the prefixes `oidc:`. docs/identity.md explains it.",
+        { "host", T_HOST, 0, AT(dex, host), .help = "The DNS name or address at which people and API servers reach the provider. The certificate is issued for it.", .example = "dex.example.net" },
+        { "port", T_INT, 0, AT(dex, port), .def = "443", .min = 1, .max = 65535, .help = "The port of the provider at that name. With `expose: nodePort` also the node port." },
+        { "expose", T_ENUM, 0, AT(dex, expose), .names = expose_names, .def = "hostPort", .help = "How the provider is reached: on `port` of every control-plane node (and of the virtual IP), on the same node port of all nodes, or through a Service of type LoadBalancer." },
+        { "connectors", T_ANY, 0, AT(dex, connectors), .help = "Dex's own list of connectors. Secrets are in files (mode 0600): `clientSecretFile`, `bindPWFile`, `keystonePasswordFile`, `passwordFile`; certificates in `rootCAFile` or `caFile`.", .example = "[{type: github, id: github, name: GitHub, config: {clientID: abc, clientSecretFile: ./github.secret}}]" },
+        { "clients", T_ANY, 0, AT(dex, clients), .help = "Dex's own list of static clients, for other programs that log in here; their secrets in `secretFile`. The client of kubectl (auth.oidc.clientID) is always there.", .example = "[{id: grafana, name: Grafana, redirectURIs: [\"https://grafana.example.net/login/generic_oauth\"], secretFile: ./grafana.secret}]" },
+        { "passwordsFile", T_PATH, 0, AT(dex, passwords_file), .help = "A file (mode 0600) with Dex's own list of static passwords: email, hash (bcrypt), username and userID of each person.", .example = "./passwords.yaml" },
+        { "config", T_ANY, 0, AT(dex, config), .help = "More fields of Dex's own configuration, such as `expiry` or `frontend`. They override slipway's, which are `expiry.idTokens: 1h` and `oauth2.skipApprovalScreen: true`.", .example = "{expiry: {idTokens: 15m}}" });
 
 SCHEMA(services, services, NULL, "Software to install in the cluster.",
         { "namespaces", T_STRINGS, 0, AT(services, namespaces), .item = T_NAME, .help = "Namespaces to create. One that is taken out of the file stays in the cluster." },
@@ -428,7 +431,7 @@ SCHEMA(services, services, NULL, "Software to install in the cluster.",
         { "addons", T_STRUCTS, F_KEY, AT(services, addons), .sub = &addon_schema, .help = "Software to install by name, in the version that belongs to this slipway. One that is taken out of the file is removed. docs/addons.md lists them.", .example = "[metrics-server, local-path]" },
         { "repositories", T_STRUCTS, F_KEY, AT(services, repositories), .sub = &repository_schema, .help = "Chart repositories." },
         { "charts", T_STRUCTS, 0, AT(services, charts), .sub = &chart_schema, .help = "Charts to install. One that is taken out of the file is uninstalled." },
-        { "dex", T_STRUCT, 0, AT(services, dex), .sub = &dex_schema, .help = "An identity provider (dex).", .later = LATER_DEX });
+        { "dex", T_STRUCT, 0, AT(services, dex), .sub = &dex_schema, .help = "An identity provider (Dex) for people. Taken out of the file, it is removed." });
 
 /* ---- the whole ---- */
 

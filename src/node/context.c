@@ -107,6 +107,7 @@ static with_set cluster_bits(const struct context *x)
                 { c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE,
                         WITH_KUBE_PROXY },
                 { c->api.vip, WITH_VIP },
+                { c->services.dex.host, WITH_DEX },
                 { c->encryption.provider != ENCRYPTION_NONE, WITH_ENCRYPTION },
                 { c->audit.level != AUDIT_NONE || c->audit.policy, WITH_AUDIT },
                 { c->admission.pod_security != POD_SECURITY_PRIVILEGED ||

@@ -46,6 +46,7 @@ typedef uint64_t with_set;
 #define WITH_HOST_RUNTIME     WITH(30) /* the host's own, not changed */
 #define WITH_BALANCER         WITH(31) /* on every node's loopback */
 #define WITH_BRIDGE           WITH(32) /* pods on flannel's bridge */
+#define WITH_DEX              WITH(33) /* services.dex */
 
 struct context {
         const struct spec_input *in;

@@ -95,6 +95,7 @@ static const struct {
         { IMG_METRICS_SERVER, ON_KUBE },
         { IMG_LOCAL_PATH, ON_KUBE },
         { IMG_KUBE_STATE_METRICS, ON_KUBE },
+        { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },
 };
 
 /* An image that the user chose: the host has it, or pulls it. */

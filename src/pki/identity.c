@@ -213,9 +213,11 @@ static int identity_load_or_create(struct identity *id, const struct cluster *c,
                 err, "restore it from a backup, or move %s away to make a new cluster", id->dir);
 }
 
-static int extra_leaves(struct identity *id, const struct cluster *c, struct error *err)
+int identity_extras(struct identity *id, const struct cluster *c, struct error *err)
 {
         int r = 0;
+        leaf_release(&id->lb);
+        leaf_release(&id->dex);
         if (lb_wanted(c)) {
                 lb_want(c, &id->pki->want);
                 r = leaf_pair(id, "lb", &id->pki->want, &id->lb, err);
@@ -239,7 +241,7 @@ static int open_locked(struct identity *id, const struct cluster *c, struct erro
                 r = given_same(id, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
                 r = issuer_init(&id->pki->issuer[ca], id->ca[ca].x509, id->ca[ca].pkey, err);
-        return r < 0 ? r : extra_leaves(id, c, err);
+        return r < 0 ? r : identity_extras(id, c, err);
 }
 
 int identity_open(const char *state, const struct cluster *c, time_t now, struct identity *out,
@@ -306,7 +308,7 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
                 r = rotation_load(out, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
                 r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
-        return r;
+        return r < 0 ? r : identity_extras(out, c, err);
 }
 
 bool identity_renews(const struct identity *id, const char *node)

@@ -174,6 +174,10 @@ int identity_user(struct identity *id, const struct cluster *c, const struct use
 bool identity_signed(const struct identity *id, enum ca_id ca, const char *pem);
 /* The same for a client of the API: during a rotation either CA may have issued it. */
 bool identity_lets_in(const struct identity *id, const char *pem);
+/* The certificates of the load balancer and of dex: kept, or issued again where they differ, are
+ * due or `renew` is set; only in memory where the Identity is only looked at. Whoever opens or
+ * looks at an Identity has them. */
+int identity_extras(struct identity *id, const struct cluster *c, struct error *err);
 /* Whether leaves of the node are to be issued again (`renew`). */
 bool identity_renews(const struct identity *id, const char *node);
 /* The leaves of the administrator and of the users: from their files, or issued. */

@@ -1,3 +1,4 @@
+#include "config/dex.h"
 #include "config/fabric.h"
 #include "pki/pki.h"
 
@@ -200,7 +201,7 @@ void dex_want(const struct cluster *c, struct want *w)
         want_cn(w, "dex");
         want_host(w, c->services.dex.host);
         want_host(w, "dex");
-        add_service(c, w, "dex.dex");
+        add_service(c, w, "dex." DEX_NAMESPACE);
 }
 
 static int name_check(const char *field, const char *name, struct error *err)

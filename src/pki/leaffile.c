@@ -167,15 +167,17 @@ int leaf_pair(struct identity *id, const char *path, const struct want *w, struc
         int r = store_read(cert_path, false, &cert_text, err);
         if (r == 0)
                 r = store_read(key_path, true, &key_text, err);
-        if (r == 0 && pem_find(str_span(&key_text), "PRIVATE KEY", &key) &&
+        if (r == 0 && !identity_renews(id, NULL) &&
+                pem_find(str_span(&key_text), "PRIVATE KEY", &key) &&
                 pem_find(str_span(&cert_text), "CERTIFICATE", &cert) &&
                 leaf_keep(id, w, key, cert, false, out))
                 return 0;
         if (r < 0 && r != -ENOENT)
                 return r;
         r = leaf_issue(id, w, out, err);
+        if (r < 0 || id->looking) /* a plan sees that there will be another */
+                return r;
         id->pki->dirty = true;
-        if (r == 0)
-                r = store_write(key_path, out->key, strlen(out->key), 0, err);
+        r = store_write(key_path, out->key, strlen(out->key), 0, err);
         return r < 0 ? r : store_write(cert_path, out->cert, strlen(out->cert), 0, err);
 }

@@ -18,13 +18,13 @@ HERE = ROOT / "tests" / "golden" / "errors"
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CASES = sorted(p.stem for p in HERE.glob("*.yaml"))
 REGEN = os.environ.get("REGEN")
-LATER = {"auth-oidc-dex", "network-overlap-vpc", "policies", "provider-aws-no-zones", "provider-aws-vpc-both", "provider-aws-vpc-size", "provider-aws-zone",
+LATER = {"network-overlap-vpc", "policies", "provider-aws-no-zones", "provider-aws-vpc-both", "provider-aws-vpc-size", "provider-aws-zone",
          "provider-flavor-aws", "provider-local-fields", "provider-no-flavor", "provider-openstack-floating", "provider-openstack-missing", "provider-pool-zone",
          "volumes-size", "warning-heal"}
 
 
 # git keeps no such modes
-for name, mode in {"registry-no-password.yaml": 0o600, "../nodes/external-etcd/s3-key": 0o600, "secret-modes.yaml": 0o644}.items():
+for name, mode in {"registry-no-password.yaml": 0o600, "dex.secret": 0o644, "../nodes/external-etcd/s3-key": 0o600, "secret-modes.yaml": 0o644}.items():
     (HERE / name).chmod(mode)
 
 

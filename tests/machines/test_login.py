@@ -1,4 +1,6 @@
-"""A login as people do it: kubectl calls kubelogin, kubelogin opens a browser, and the browser shows dex's pages. All of them are the real ones."""
+"""A login as people do it: kubectl calls kubelogin, kubelogin opens a browser, and the browser shows dex's pages. All of them are the real ones.
+
+Dex runs elsewhere, named by auth.oidc; or slipway runs it in the cluster (services.dex), and nothing else is set."""
 import base64
 import hashlib
 import json
@@ -6,16 +8,18 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import contextmanager
 
 import pytest
 import yaml
 from browser import Browser
-from harness import NEWEST, Machines, programs, until
+from harness import NEWEST, Machines, cluster_yaml, programs, until
 
 NETWORK, ISSUER = "10.164.0", "https://10.164.0.1:5556/dex"
 PASSWORD = "a test needs no secret"
 HASH = "$2b$10$abcdefghijklmnopqrstuuS6PM.MrGQh.xpX4Y/JiDN4zfvhLGwSy"  # bcrypt
 SECONDS = 40  # that a token is good for
+REFUSED = "must be logged in to the server"
 SPEC = f"  kubernetes: {NEWEST}\n" f"""\
   provider: {{local: {{network: {NETWORK}.0/24}}}}
   pools:
@@ -25,6 +29,26 @@ SPEC = f"  kubernetes: {NEWEST}\n" f"""\
     bindings:
       - {{user: vera@example.net, role: view}}
       - {{group: "dex:authors", role: edit, namespace: team-a}}
+"""
+OWN_NETWORK = "10.178.0"
+OWN_ISSUER = f"https://{OWN_NETWORK}.10:5556"
+OWN_BASE = f"  kubernetes: {NEWEST}\n" f"""\
+  provider: {{local: {{network: {OWN_NETWORK}.0/24}}}}
+  pools:
+    - {{name: control, roles: [control-plane, etcd], count: 1}}
+"""
+OWN = OWN_BASE + f"""\
+  services:
+    dex:
+      host: {OWN_NETWORK}.10
+      port: 5556
+      connectors: [{{type: mockCallback, id: mock, name: Authors}}]
+      passwordsFile: people.yaml
+      config: {{expiry: {{idTokens: {SECONDS}s}}}}
+  auth:
+    bindings:
+      - {{user: "oidc:vera@example.net", role: view}}
+      - {{group: "oidc:authors", role: edit, namespace: team-a}}
 """
 DEX = f"""\
 issuer: {ISSUER}
@@ -51,14 +75,19 @@ def certificate(path, name, *args):
             "-subj", f"/CN={name}", "-days", 2, *args)
 
 
+def pin(certificate):
+    """By which the browser takes it."""
+    public = openssl("pkey", "-pubin", "-outform", "DER", data=openssl("x509", "-in", certificate, "-noout", "-pubkey"))
+    return base64.b64encode(hashlib.sha256(public).digest()).decode()
+
+
 class Dex:
     def __init__(self, directory):
         directory.mkdir(parents=True)
         certificate(directory / "ca", "test CA")
         certificate(directory / "tls", "dex", "-addext", f"subjectAltName=IP:{NETWORK}.1", "-addext", "basicConstraints=critical,CA:FALSE",
                     "-CA", directory / "ca.pem", "-CAkey", directory / "ca-key.pem")
-        public = openssl("pkey", "-pubout", "-outform", "DER", data=openssl("pkey", "-in", directory / "tls-key.pem"))
-        self.pin = base64.b64encode(hashlib.sha256(public).digest()).decode()
+        self.certificate = directory / "tls.pem"
         (directory / "dex.yaml").write_text(DEX.replace("@hash@", HASH))
         self.log = open(directory / "dex.log", "w")
         self.process = subprocess.Popen([programs("dex") / "dex", "serve", "dex.yaml"], cwd=directory, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -72,7 +101,7 @@ class Dex:
 class Person:
     """A home with the kubeconfig that slipway gave out, a browser, and kubectl with kubelogin in PATH."""
 
-    def __init__(self, cluster, home, pin):
+    def __init__(self, cluster, home):
         self.home, self.config = home, home / "config"
         (home / "bin").mkdir(parents=True)
         (home / "bin" / "kubectl-oidc_login").symlink_to(programs("kubelogin") / "kubelogin")
@@ -82,7 +111,7 @@ class Person:
         opener.chmod(0o755)
         self.config.write_text(cluster.slipway("kubeconfig", "--oidc").stdout)
         self.env = {"HOME": str(home), "PATH": f"{home}/bin:{programs('kubernetes')}:/usr/bin:/bin", "KUBECONFIG": str(self.config)}
-        self.pin = pin
+        self.certificate = cluster.certificate
 
     def start(self, *args):
         self.url.unlink(missing_ok=True)
@@ -101,7 +130,7 @@ class Person:
         try:
             until("kubelogin opens a browser", lambda: self.url.exists() or r.poll() is not None)
             assert r.poll() is None, r.communicate()
-            browser = Browser(self.home / "profile", [self.pin])
+            browser = Browser(self.home / "profile", [pin(self.certificate)])
             try:
                 browser.open(self.url.read_text())
                 steps(browser)
@@ -112,6 +141,8 @@ class Person:
             subprocess.run(["pkill", "-P", str(r.pid)])  # kubelogin, which waits at its port
             r.kill()
         self.url.unlink()
+        if r.returncode and REFUSED in err:  # API servers that started before dex ask for its keys every 10 seconds
+            return until("API servers have the provider's keys", lambda: (found := self.kubectl(*args)) and REFUSED not in found[1] and found, every=2)
         return r.returncode, out + err
 
     def token(self):
@@ -120,21 +151,44 @@ class Person:
         return json.loads(cache.read_text())["id_token"]
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@contextmanager
+def elsewhere():
     with Machines("login", SPEC) as c:
-        c.dex = Dex(c.dir / "oidc")
+        c.issuer, dex = ISSUER, Dex(c.dir / "oidc")
+        c.certificate = dex.certificate
         try:
             c.slipway("up")
-            assert "the provider of auth.oidc" not in c.slipway("plan").stdout, "its discovery document is as it should be"
             yield c
         finally:
-            c.dex.close()
+            dex.close()
+
+
+@contextmanager
+def own():
+    with Machines("owndex", OWN) as c:
+        people = c.dir / "people.yaml"
+        people.touch(mode=0o600)
+        people.write_text(yaml.safe_dump([{"email": "vera@example.net", "username": "vera", "userID": "1", "hash": HASH}]))
+        c.issuer, c.certificate = OWN_ISSUER, c.state / "pki" / "dex.crt"
+        first = c.slipway("plan").stdout
+        assert f"service slipway-dex/dex  install: {OWN_ISSUER} must lead to control-plane nodes: {OWN_NETWORK}.10" in first, first
+        assert HASH not in first and "auth.oidc" not in first, "it is not complained about before it is there"
+        c.slipway("up")
+        yield c
+
+
+@pytest.fixture(scope="module", params=[elsewhere, own])
+def cluster(request):
+    with request.param() as c:
+        said = c.slipway("plan").stdout
+        assert "the provider of auth.oidc" not in said, "its discovery document is as it should be"
+        assert "service" not in said, "nothing is left to do"
+        yield c
 
 
 @pytest.fixture
 def person(cluster, tmp_path):
-    return Person(cluster, tmp_path / "home", cluster.dex.pin)
+    return Person(cluster, tmp_path / "home")
 
 
 def with_token(person, token, *args):
@@ -159,14 +213,14 @@ def as_author(browser):
 
 
 def test_a_password_and_its_end(cluster, person):
-    assert "must be logged in to the server" in with_token(person, "none", "get", "pods")[1]
+    assert REFUSED in with_token(person, "none", "get", "pods")[1]
     status, said = person.login(as_vera, "-n", "kube-system", "get", "pods")
     assert status == 0 and "kube-apiserver-control-1" in said, said
     status, said = person.kubectl("create", "configmap", "mine")
     assert status and "vera@example.net" in said and "forbidden" in said
     old = person.token()
     assert with_token(person, old, "get", "pods")[0] == 0
-    until("the token is refused when it has ended", lambda: "must be logged in to the server" in with_token(person, old, "get", "pods")[1], every=2)
+    until("the token is refused when it has ended", lambda: REFUSED in with_token(person, old, "get", "pods")[1], every=2)
     status, said = person.kubectl("get", "pods")
     assert status == 0, said
     assert person.token() != old, "it was renewed without a browser"
@@ -176,7 +230,7 @@ def test_groups(cluster, person):
     status, said = person.login(as_author, "-n", "team-a", "create", "configmap", f"ours-{int(time.time())}")
     assert status == 0 and "created" in said, said
     claims = json.loads(base64.urlsafe_b64decode(person.token().split(".")[1] + "=="))
-    assert claims["groups"] == ["authors"] and claims["iss"] == ISSUER
+    assert claims["groups"] == ["authors"] and claims["iss"] == cluster.issuer
     assert "forbidden" in person.kubectl("create", "configmap", "mine")[1], "only in the namespace of the binding"
     assert "forbidden" in person.kubectl("get", "nodes")[1]
 
@@ -192,3 +246,44 @@ def test_a_wrong_password(cluster, person):
         browser.click("#submit-login")
     status, said = person.login(wrong, "get", "pods")
     assert status == 0, said
+
+
+OF_OWN = pytest.mark.parametrize("cluster", [own], indirect=True, scope="module")
+
+
+@OF_OWN
+def test_it_is_looked_at(cluster):
+    (row,) = [line for line in cluster.slipway("verify").stdout.splitlines() if line.startswith("login ")]
+    assert OWN_ISSUER in row and row.endswith("works")
+    assert f"login         {OWN_ISSUER}: works" in cluster.slipway("status").stdout
+    assert not [p for p in cluster.state.rglob("*") if p.is_file() and HASH.encode() in p.read_bytes()], "secrets of people are nowhere but in the cluster"
+    assert "hash" not in cluster.kubectl("-n", "kube-system", "get", "configmap", "slipway-services", "-o", "yaml")
+
+
+@OF_OWN
+def test_its_certificate_is_renewed(cluster, person):
+    assert person.login(as_vera, "get", "pods")[0] == 0
+    listed = cluster.slipway("certs", "list").stdout
+    assert "pki/dex.crt" in listed
+    before, pods = pin(cluster.certificate), cluster.kubectl("-n", "slipway-dex", "get", "pods", "-o", "name")
+    cluster.slipway("certs", "renew")
+    assert pin(cluster.certificate) != before
+    assert cluster.kubectl("-n", "slipway-dex", "get", "pods", "-o", "name") != pods, "it was restarted with the new one"
+    served = openssl("s_client", "-connect", f"{OWN_NETWORK}.10:5556", data=b"")
+    (cluster.dir / "served.pem").write_bytes(served)
+    assert pin(cluster.dir / "served.pem") == pin(cluster.certificate)
+    time.sleep(SECONDS)
+    status, said = person.kubectl("get", "pods")
+    assert status == 0, "its state is in the API: the session goes on" + said
+
+
+@OF_OWN
+def test_taken_out_it_is_removed(cluster):
+    cluster.at.joinpath("cluster.yaml").write_text(cluster_yaml("owndex", OWN_BASE))
+    said = cluster.slipway("plan").stdout
+    assert "service dex  remove" in said and "remove   Namespace slipway-dex" in said, said
+    assert "stays    CustomResourceDefinition signingkeies.dex.coreos.com" in said, said
+    cluster.slipway("up", "--yes")
+    until("the namespace is gone", lambda: "slipway-dex" not in cluster.kubectl("get", "namespaces", "-o", "name"))
+    assert OWN_ISSUER not in cluster.on("control-1", "cat /etc/kubernetes/authentication/config.yaml"), "API servers do not wait for it any longer"
+    assert OWN_ISSUER not in cluster.slipway("status").stdout

@@ -373,11 +373,10 @@ static void object(void **state)
  * tests of its rules switch that off. */
 static void refused(void **state)
 {
-        static const char services[] = HEAD "  services: {dex: {host: 7, nonsense: 1}}\n" POOL,
+        static const char heal[] = HEAD "  heal: {enabled: 7, nonsense: 1}\n" POOL,
                           pool[] = HEAD "  pools: [{name: a, flavor: 7}]\n";
-        check_fault(services,
-                "6:14 services.dex: this option is not implemented yet, and therefore refused",
-                "run the identity provider elsewhere, or install its chart (services.charts), and name it in auth.oidc");
+        check_fault(heal, "6:3 heal: this option is not implemented yet, and therefore refused",
+                "leave it out: `slipway status` shows unhealthy nodes, and `slipway remove-node` and `slipway scale` replace a machine");
         check_fault(HEAD "  services:\n  heal:\n  api: {port: 0}\n" POOL,
                 "8:15 api.port: must be between 1 and 65535, got 0", NULL);
         check_fault(pool,
@@ -387,7 +386,7 @@ static void refused(void **state)
                 "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: a, labels: {x: y}}\n" SPEC,
                 "3:21 metadata.labels: this option is not implemented yet, and therefore refused",
                 "leave them out: labels of nodes are set under pools");
-        assert_true(schema_refused("services.dex") && schema_refused("pools.flavor"));
+        assert_true(schema_refused("heal") && schema_refused("pools.flavor"));
         assert_false(schema_refused("services.charts") || schema_refused("pools") ||
                      schema_refused("pools.count") || schema_refused("nonsense"));
         setenv("SLIPWAY_TEST_LATER", "1", 1);

@@ -17,7 +17,7 @@ PROSE = set("""a acts adds agent also and applies as asks assumes at beforehand 
     needs never no on once only opens or puts reaches reads record rendered renders replaced runs says sends sets signs supports takes that the themselves then to touches turns uses when where which will with works
     writes wrote""".split())
 # Rules of options that are refused: while they are, these rules do not run.
-DORMANT = {"rules/auth.c": "services.dex", "pki/leaf.c": "services.dex", "rules/etcd.c": "heal",
+DORMANT = {"rules/etcd.c": "heal",
            "rules/network.c": "provider.aws.vpc", "rules/provider.c": ("provider", "pools")}
 # Ends of what looks like an option and is a file, a host or a unit.
 OTHERS = {"conf", "crt", "d", "env", "example", "gcr", "h", "internal", "io", "json", "k8s", "key", "lock", "log", "md", "net", "pem", "pub", "service", "sock", "socket", "svc", "target", "yaml"}

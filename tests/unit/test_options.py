@@ -21,6 +21,7 @@ STANDS_FOR = {
     ("registry", "ca_file"): "registry.ca_pem", ("registry", "password_file"): "registry.password", ("oidc", "ca_file"): "oidc.ca_pem", ("oidc", "client_secret_file"): "oidc.client_secret",
     ("audit", "policy_file"): "audit.policy", ("admission", "config_file"): "admission.config", ("etcd_snapshots", "copy_key_file"): "etcd_snapshots.copy_key",
     ("repository", "ca_file"): "repository.ca_pem", ("repository", "password_file"): "repository.password", ("chart", "values_file"): "chart.values_text", ("chart", "values_files"): "chart.values_texts",
+    ("dex", "passwords_file"): "dex.passwords",
     ("pool", "hosts"): "cluster.nodes", ("pool", "without"): "cluster.nodes", ("host", "name"): "node.name", ("host", "address"): "node.address", ("host", "ip"): "node.ip", ("node_file", "content_file"): "node_file.content",
     ("addon", "values"): "chart.values",
     ("cluster", "env"): "cluster.digest",  # its variables are in the values of all the others

@@ -120,8 +120,8 @@ static void test_lb_and_dex(void **unused)
         char *lb_names CLEANUP(free_p) = sans(lb), *dex_names CLEANUP(free_p) = sans(dex),
                        *before CLEANUP(free_p) = xstrdup(id.lb.cert);
         assert_string_equal(lb_names, "192.0.2.10 k8s.example.net 203.0.113.7");
-        assert_string_equal(
-                dex_names, "dex.example.net dex dex.dex dex.dex.svc dex.dex.svc.cluster.local");
+        assert_string_equal(dex_names,
+                "dex.example.net dex dex.slipway-dex dex.slipway-dex.svc dex.slipway-dex.svc.cluster.local");
         identity_release(&id);
         char *path CLEANUP(free_p) = path_join(dir, "pki/lb.key"),
                    *other CLEANUP(free_p) = path_join(dir, "pki/dex.key"),
@@ -130,6 +130,25 @@ static void test_lb_and_dex(void **unused)
         open_ok(&id, NOW);
         assert_string_not_equal(id.lb.cert, before);
         check_leaf(&id.lb, &id.ca[CA_CLUSTER], USAGE_SERVER, NOW);
+        /* who only looks sees the same, also what will be renewed, and writes nothing */
+        struct identity look;
+        struct error err CLEANUP(error_release) = { 0 };
+        assert_int_equal(identity_look(state, &cluster, NOW, &look, &err), 0);
+        assert_string_equal(look.dex.cert, id.dex.cert);
+        assert_string_equal(look.dex.key, id.dex.key);
+        identity_release(&look);
+        cluster.services.dex.host = "login.example.net";
+        assert_int_equal(identity_look(state, &cluster, NOW, &look, &err), 0);
+        assert_string_not_equal(look.dex.cert, id.dex.cert);
+        identity_release(&look);
+        char *same CLEANUP(free_p) = get(other);
+        assert_string_equal(same, key);
+        /* certs renew */
+        cluster.services.dex.host = "dex.example.net";
+        id.renew = true;
+        assert_int_equal(identity_extras(&id, &cluster, &err), 0);
+        check_leaf(&id.dex, &id.ca[CA_CLUSTER], USAGE_SERVER, NOW);
+        assert_string_not_equal(id.dex.key, key);
         identity_release(&id);
 }
 

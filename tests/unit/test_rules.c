@@ -166,23 +166,78 @@ static void local_limits(void **state)
         unload(l);
 }
 
+#define DEX(rest) "  services: {dex: {host: dex.example.net, " rest "}}\n"
+#define MOCK      "connectors: [{type: mockCallback, id: mock, name: Mock}]"
+
 static void dex_is_the_issuer(void **state)
 {
-        setenv("SLIPWAY_TEST_LATER", "1", 1);
-        struct loaded *l = load(LOCAL("1", "1") "  services: {dex: dex.example.net}\n");
+        struct loaded *l = load(LOCAL("1", "1") DEX(MOCK));
         assert_clean(l);
-        assert_string_equal(l->c->auth.oidc.issuer, "https://dex.example.net");
-        assert_string_equal(l->c->auth.oidc.client_id, "kubernetes");
+        const struct oidc *o = &l->c->auth.oidc;
+        assert_string_equal(o->issuer, "https://dex.example.net");
+        assert_string_equal(o->client_id, "kubernetes");
+        assert_string_equal(o->username_claim, "email");
+        assert_string_equal(o->username_prefix, "oidc:");
+        assert_string_equal(o->groups_prefix, "oidc:");
         unload(l);
-        l = load(LOCAL("1",
-                "1") "  services: {dex: {host: dex.example.net, port: 5554}}\n  auth: {oidc: {issuer: \"https://dex.example.net:5554/dex\"}}\n");
+        l = load(LOCAL("1", "1") DEX(
+                "port: 5554, " MOCK) "  auth: {oidc: {issuer: \"https://dex.example.net:5554/dex\", clientID: kubectl, usernameClaim: sub, groupsPrefix: \"dex:\"}}\n");
         assert_clean(l);
+        assert_string_equal(l->c->auth.oidc.issuer, "https://dex.example.net:5554/dex");
+        assert_string_equal(l->c->auth.oidc.client_id, "kubectl");
+        assert_string_equal(l->c->auth.oidc.username_claim, "sub");
+        assert_string_equal(l->c->auth.oidc.groups_prefix, "dex:");
         unload(l);
-        l = load(LOCAL("1",
-                "1") "  services: {dex: dex.example.net}\n  auth: {oidc: {issuer: \"https://dex.example.network\"}}\n");
+        l = load(LOCAL("1", "1")
+                        DEX(MOCK) "  auth: {oidc: {issuer: \"https://dex.example.network\"}}\n");
         assert_problem(l, "auth.oidc.issuer", "services.dex is https://dex.example.net");
         unload(l);
-        unsetenv("SLIPWAY_TEST_LATER");
+}
+
+static void dex_of_a_kind(void **state)
+{
+        static const struct {
+                const char *text, *path, *message;
+        } cases[] = {
+                { "  services: {dex: dex.example.net}\n", "services.dex", "nobody could log in" },
+                { DEX("expose: nodePort, " MOCK), "services.dex.port",
+                        "a node port is in 30000–32767, got 443" },
+                { DEX("port: 6443, " MOCK), "services.dex.port", "port 6443 is used by the API" },
+                { DEX("port: 10250, " MOCK), "services.dex.port", "used by the kubelet" },
+                { DEX("connectors: {type: x}"), "services.dex.connectors", "not a list" },
+                { DEX("connectors: [{type: ldap, id: a}]"), "services.dex.connectors[0]",
+                        "name is missing" },
+                { DEX(MOCK ", config: {storage: {type: memory}}"), "services.dex.config.storage",
+                        "slipway sets this field" },
+                { DEX(MOCK ", clients: [{id: kubernetes, name: K}]"), "services.dex.clients[0].id",
+                        "the client kubernetes is kubectl's" },
+                { DEX(MOCK) "  auth: {oidc: {signingAlgs: [ES256]}}\n", "auth.oidc.signingAlgs",
+                        "signs with RS256" },
+                { "  services: {namespaces: [slipway-dex], dex: {host: d, " MOCK "}}\n",
+                        "services.namespaces", "is deleted with it" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char *text = xasprintf("%s%s", LOCAL("1", "1"), cases[i].text);
+                struct loaded *l = load(text);
+                assert_problem(l, cases[i].path, cases[i].message);
+                unload(l);
+                free(text);
+        }
+}
+
+/* The line that is shown ends before the secret, for other problems of that line too. */
+static void a_secret_is_not_shown(void **state)
+{
+        struct loaded *l = load(LOCAL("1", "1")
+                        DEX("connectors: [{type: x, id: a, config: {clientSecret: \"hunter2\"}}]"));
+        struct str text = { 0 };
+        assert_problem(l, "services.dex.connectors[0].config.clientSecret",
+                "a secret must not be in the file itself");
+        problems_text(&l->problems, 0, &text);
+        assert_non_null(strstr(str_text(&text), "clientSecret: ****"));
+        assert_null(strstr(str_text(&text), "hunter2"));
+        str_release(&text);
+        unload(l);
 }
 
 static void forwarded_ports(void **state)
@@ -261,6 +316,8 @@ int main(void)
                 cmocka_unit_test(local_dual_stack),
                 cmocka_unit_test(local_limits),
                 cmocka_unit_test(dex_is_the_issuer),
+                cmocka_unit_test(dex_of_a_kind),
+                cmocka_unit_test(a_secret_is_not_shown),
                 cmocka_unit_test(forwarded_ports),
                 cmocka_unit_test(zeroed_cluster),
                 cmocka_unit_test(ten_thousand_hosts),

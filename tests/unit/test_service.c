@@ -143,7 +143,7 @@ static void pruned(void **state)
                 "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"shop\"}},{\"kind\":\"ConfigMap\"},7]");
         json_t *after = object(
                 "[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\",\"namespace\":\"default\"}}]");
-        json_t *stay = json_array(), *out = service_pruned(before, after, stay);
+        json_t *stay = json_array(), *out = service_pruned(before, after, NULL, stay);
         assert_int_equal(json_array_size(out), 1);
         char *name = service_object_name(json_array_get(out, 0), "");
         assert_string_equal(name, "ConfigMap shop/a");

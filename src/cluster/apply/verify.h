@@ -20,6 +20,8 @@ enum verify_check {
         CHECK_API,  /* the API through its Service */
         CHECK_EXEC, /* kubectl exec: from the API server to the kubelet */
         CHECK_LOGS, /* kubectl logs */
+        /* services.dex answers at the address that people use; only in verify_cluster */
+        CHECK_LOGIN,
         CHECK_COUNT
 };
 
@@ -57,8 +59,9 @@ struct verify {
         size_t failures;
         /* verify_cluster: also if verified before, and without storing the result */
         bool alone;
-        json_t *rows;  /* from verify_row; NULL: not needed */
-        json_t *nodes; /* alone: the API's list of Nodes */
+        json_t *rows;      /* from verify_row; NULL: not needed */
+        json_t *nodes;     /* alone: the API's list of Nodes */
+        const char *login; /* alone: what is wrong with services.dex; NULL: nothing */
 };
 
 /* The control-plane node where kubectl runs; NULL: none can be reached. */

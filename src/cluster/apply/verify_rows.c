@@ -1,5 +1,6 @@
 /* Verification on its own, with rows as its result: slipway verify. */
 #include "cluster/apply/verify.h"
+#include "cluster/plan/issuer.h"
 #include "kube/wait.h"
 
 #define NODES_PATH  "/api/v1/nodes"
@@ -15,6 +16,7 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_API] = "API service",
         [CHECK_EXEC] = "exec",
         [CHECK_LOGS] = "logs",
+        [CHECK_LOGIN] = "login",
 };
 
 /* By check, then by node in the order of the file, then in the order of arrival. */
@@ -53,6 +55,40 @@ static const json_t *verify_node(const json_t *nodes, const char *name)
         return NULL;
 }
 
+/* ---- the identity provider ---- */
+
+/* Behind a jump host people reach it from elsewhere. */
+static bool login_promised(const struct site *s)
+{
+        return s->cluster->services.dex.host && !s->tunnel_count;
+}
+
+static void on_verify_login(const char *why, void *arg)
+{
+        struct step *step = arg;
+        struct verify *v = step->arg;
+        v->login = why ? arena_strdup(v->site->arena, why) : NULL;
+        step_done(step, NULL);
+}
+
+static void step_verify_login(struct step *s)
+{
+        struct verify *v = s->arg;
+        issuer_ask(v->site, on_verify_login, s);
+}
+
+static void verify_login(struct verify *v)
+{
+        const char *issuer = v->site->cluster->auth.oidc.issuer;
+        if (!login_promised(v->site))
+                return;
+        verify_row(v, CHECK_LOGIN, "this computer", issuer, v->login);
+        if (v->login)
+                verify_failed(v,
+                        "see its pods (kubectl -n slipway-dex get pods -o wide), and whether its name leads to them (docs/identity.md)",
+                        "login at %s: %s", issuer, v->login);
+}
+
 static void step_verify_alone(struct step *s)
 {
         struct verify *v = s->arg;
@@ -62,6 +98,7 @@ static void step_verify_alone(struct step *s)
                         "no control-plane node can be reached with ssh, where the checks are run from");
                 return;
         }
+        verify_login(v);
         for (size_t i = 0; i < v->site->count; i++) {
                 struct member *m = &v->site->members[i];
                 const char *name = m->node->name;
@@ -111,6 +148,8 @@ static json_t *rows_sorted(json_t *rows)
 static void verify_steps(struct site *s, struct verify *v)
 {
         struct step *verify = run_step(&s->run, "verify", NULL, step_verify_alone, v);
+        if (login_promised(s))
+                step_after(verify, run_step(&s->run, "login", NULL, step_verify_login, v));
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 if (!(m->node->pool->roles & ROLE_CONTROL_PLANE) ||

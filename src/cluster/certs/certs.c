@@ -250,5 +250,8 @@ int certs_renew_begin(struct site *s, const struct strings *nodes, struct error 
                 }
         id->renew = true;
         id->renew_nodes = nodes;
-        return nodes->n ? 0 : identity_people(id, s->cluster, err);
+        if (nodes->n)
+                return 0;
+        int r = identity_extras(id, s->cluster, err);
+        return r < 0 ? r : identity_people(id, s->cluster, err);
 }

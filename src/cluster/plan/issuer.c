@@ -1,4 +1,5 @@
 #include "cluster/plan/issuer.h"
+#include "addon/service.h"
 #include "artifact/http.h"
 #include "base/print.h"
 
@@ -62,38 +63,35 @@ bool issuer_fault(const struct oidc *o, const char *text, size_t n, struct str *
 
 /* ---- the request ---- */
 
-static void issuer_warn(struct step *step, const char *why)
-{
-        struct site *s = step->arg;
-        s->found.warning = arena_printf(
-                s->arena, "the provider of auth.oidc, %s: %s", s->cluster->auth.oidc.issuer, why);
-        step_done(step, NULL);
-}
+struct issuer_asking {
+        const struct site *site;
+        void (*fn)(const char *why, void *arg);
+        void *arg;
+};
 
 static void on_issuer(struct transfer *t, void *arg)
 {
-        struct step *step = arg;
-        const struct site *s = step->arg;
+        struct issuer_asking *q = arg;
         struct str why CLEANUP(str_release) = { 0 };
         const struct str *body = transfer_body(t);
+        bool bad = true;
         if (transfer_end(t) != TRANSFER_OK)
                 text_addf(&why,
                         "its discovery document cannot be read from this computer: %s; people can log in only if API servers and people reach it",
                         transfer_why(t));
-        else if (!issuer_fault(
-                         &s->cluster->auth.oidc, body->len ? body->data : "", body->len, &why)) {
-                step_done(step, NULL);
-                return;
-        }
-        issuer_warn(step, str_text(&why));
+        else
+                bad = issuer_fault(
+                        &q->site->cluster->auth.oidc, body->len ? body->data : "", body->len, &why);
+        q->fn(bad ? str_text(&why) : NULL, q->arg);
 }
 
-void step_issuer(struct step *step)
+void issuer_ask(struct site *s, void (*fn)(const char *why, void *arg), void *arg)
 {
-        struct site *s = step->arg;
         struct error err CLEANUP(error_release) = { 0 };
         struct transfer *t;
         const char *issuer = s->cluster->auth.oidc.issuer;
+        struct issuer_asking *q = arena_new(s->arena, struct issuer_asking);
+        *q = (struct issuer_asking){ .site = s, .fn = fn, .arg = arg };
         size_t n = strlen(issuer);
         /* as the API server does */
         while (n && issuer[n - 1] == '/')
@@ -104,8 +102,36 @@ void step_issuer(struct step *step)
                 .ca = identity_oidc_ca(&s->identity, s->cluster),
                 .seconds = SECONDS,
                 .on_done = on_issuer,
-                .arg = step };
+                .arg = q };
         if ((!s->http && http_new(s->base, &s->http, &err) < 0) ||
                 transfer_start(s->http, &spec, &t, &err) < 0)
-                issuer_warn(step, err.message);
+                fn(err.message, arg);
+}
+
+static void on_issuer_step(const char *why, void *arg)
+{
+        struct step *step = arg;
+        struct site *s = step->arg;
+        if (why)
+                s->found.warning = arena_printf(s->arena, "the provider of auth.oidc, %s: %s",
+                        s->cluster->auth.oidc.issuer, why);
+        step_done(step, NULL);
+}
+
+/* The provider of services.dex that this run installs is not there yet. */
+static bool issuer_comes(const struct site *s)
+{
+        const struct services_found *f = s->found.services;
+        bool there = false;
+        for (size_t i = 0; f && !f->blind && i < f->n; i++)
+                there |= f->v[i].kind == SERVICE_BUILTIN && f->v[i].action != SERVICE_INSTALL;
+        return s->cluster->services.dex.host && !there;
+}
+
+void step_issuer(struct step *step)
+{
+        if (issuer_comes(step->arg))
+                step_unchanged(step);
+        else
+                issuer_ask(step->arg, on_issuer_step, step);
 }

@@ -20,7 +20,8 @@ static void add_document(struct str *out, json_t *object)
 static json_t *inventory_entry(const struct site *s, const struct service *one, bool with)
 {
         const json_t *had = json_object_get(
-                json_object_get(json_object_get(s->found.services->inventory, service_section(one)),
+                json_object_get(
+                        json_object_get(s->found.services->inventory, service_section(one->kind)),
                         one->name),
                 "objects");
         json_t *objects = json_array();
@@ -61,15 +62,16 @@ static json_t *inventory_namespaces(const struct site *s)
 static void inventory_document(const struct site *s, bool during, struct str *out)
 {
         const struct services_found *f = s->found.services;
-        json_t *sections = json_pack(
-                "{s:{}, s:{}, s:o}", "addons", "manifests", "namespaces", inventory_namespaces(s));
+        json_t *sections = json_pack("{s:{}, s:{}, s:{}, s:o}", service_section(SERVICE_ADDON),
+                service_section(SERVICE_MANIFEST), service_section(SERVICE_BUILTIN), "namespaces",
+                inventory_namespaces(s));
         for (size_t i = 0; i < f->n; i++) {
                 const struct service *one = &f->v[i];
-                if (!service_has_objects(one) || (one->action == SERVICE_REMOVE && !during))
+                json_t *section = json_object_get(sections, service_section(one->kind));
+                if (!section || (one->action == SERVICE_REMOVE && !during))
                         continue;
                 bool changes = during && one->action != SERVICE_KEEP;
-                json_object_set_new(json_object_get(sections, service_section(one)), one->name,
-                        inventory_entry(s, one, changes));
+                json_object_set_new(section, one->name, inventory_entry(s, one, changes));
         }
         char *text CLEANUP(free_p) = json_dumps(sections, JSON_COMPACT | JSON_SORT_KEYS);
         json_t *map = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}}", "apiVersion", "v1", "kind",
@@ -213,7 +215,7 @@ static void manifests_next(struct manifests_run *m)
         struct str documents CLEANUP(str_wipe_release) = { 0 };
         size_t i;
         json_t *o;
-        while (m->at < f->n && (!service_has_objects(&f->v[m->at]) || !f->v[m->at].objects ||
+        while (m->at < f->n && (!service_section(f->v[m->at].kind) || !f->v[m->at].objects ||
                                        f->v[m->at].action == SERVICE_KEEP))
                 m->at++;
         if (m->at == f->n) {

@@ -4,6 +4,7 @@
 #include "addon/service.h"
 #include "base/tree.h"
 #include "cluster/services/services.h"
+#include "config/dex.h"
 #include "kube/documents.h"
 #include "kube/wait.h"
 
@@ -91,6 +92,8 @@ static int look_files(struct services_look *l, struct error *err)
                 r = look_manifest(l, i, err);
                 l->found->v[l->found->n - 1].action = SERVICE_INSTALL;
         }
+        if (r == 0 && w->dex.host)
+                r = builtin_dex(l->op.site, look_add(l, SERVICE_BUILTIN, "dex"), err);
         for (size_t i = 0; i < w->charts.n; i++) {
                 struct service *s = look_add(l, SERVICE_CHART, w->charts.v[i].name);
                 s->ns = w->charts.v[i].namespace;
@@ -148,7 +151,7 @@ static void look_compare(struct services_look *l)
                 if (s->kind == SERVICE_CHART && s->action != SERVICE_RECOVER) {
                         l->waiting++;
                         charts_compare(site, l->op.step, s, on_compared, l);
-                } else if (service_has_objects(s) && !l->found->blind) {
+                } else if (service_section(s->kind) && !l->found->blind) {
                         l->waiting++;
                         if (s->action == SERVICE_CHANGE)
                                 manifest_compare(site, l->op.step, s, on_compared, l);
@@ -163,7 +166,8 @@ static void look_compare(struct services_look *l)
 
 static const json_t *inventory_of(const struct services_look *l, const struct service *s)
 {
-        return json_object_get(json_object_get(l->found->inventory, service_section(s)), s->name);
+        return json_object_get(
+                json_object_get(l->found->inventory, service_section(s->kind)), s->name);
 }
 
 static bool service_known(const struct services_look *l, enum service_kind kind, const char *name)
@@ -179,7 +183,7 @@ static json_t *all_objects(const struct services_look *l)
 {
         json_t *all = json_array();
         for (size_t i = 0; i < l->found->n; i++)
-                if (service_has_objects(&l->found->v[i]) && l->found->v[i].objects)
+                if (service_section(l->found->v[i].kind) && l->found->v[i].objects)
                         json_array_extend(all, l->found->v[i].objects);
         return all;
 }
@@ -209,7 +213,8 @@ static void look_prune(struct services_look *l, struct service *s, const json_t 
 {
         json_t *stay = json_array();
         s->known = json_object_get(inventory_of(l, s), "objects");
-        s->prune = service_pruned(s->known, all, stay);
+        s->prune = service_pruned(
+                s->known, all, s->kind == SERVICE_BUILTIN ? DEX_NAMESPACE : NULL, stay);
         if (s->action != SERVICE_KEEP)
                 show_objects(s, stay);
         json_decref(stay);
@@ -218,10 +223,10 @@ static void look_prune(struct services_look *l, struct service *s, const json_t 
 /* What the inventory lists, and the file no longer has. */
 static void look_taken_out(struct services_look *l, enum service_kind kind, const json_t *all)
 {
-        struct service of = { .kind = kind };
         const char *name;
         json_t *entry;
-        json_object_foreach(json_object_get(l->found->inventory, service_section(&of)), name, entry)
+        json_object_foreach(
+                json_object_get(l->found->inventory, service_section(kind)), name, entry)
         {
                 if (service_known(l, kind, name) || l->found->n > REMOVED_MAX)
                         continue;
@@ -238,16 +243,19 @@ static void look_manifests(struct services_look *l)
         json_t *all = all_objects(l);
         for (size_t i = 0; i < l->found->n; i++) {
                 struct service *s = &l->found->v[i];
-                if (!service_has_objects(s))
+                if (!service_section(s->kind))
                         continue;
                 const char *digest =
                         json_string_value(json_object_get(inventory_of(l, s), "digest"));
-                if (digest)
+                if (digest) {
                         s->action = streq(digest, s->digest) ? SERVICE_KEEP : SERVICE_CHANGE;
+                        s->note = NULL;
+                }
                 look_prune(l, s, all);
         }
         look_taken_out(l, SERVICE_ADDON, all);
         look_taken_out(l, SERVICE_MANIFEST, all);
+        look_taken_out(l, SERVICE_BUILTIN, all);
         json_decref(all);
 }
 
@@ -420,7 +428,7 @@ void step_services_observe(struct step *step)
         struct services_look *l = arena_new(site->arena, struct services_look);
         l->found = arena_new(site->arena, struct services_found);
         l->found->v = arena_array(site->arena, struct service,
-                w->namespaces.n + w->addons.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 2);
+                w->namespaces.n + w->addons.n + w->manifests.n + w->charts.n + 2 * REMOVED_MAX + 3);
         l->op.release = look_release;
         op_begin(&l->op, site, step);
         if (look_files(l, &err) < 0)

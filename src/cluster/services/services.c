@@ -45,7 +45,7 @@ struct step *services_observe_step(struct site *s)
 {
         const struct services *w = &s->cluster->services;
         char *path CLEANUP(free_p) = path_join(s->identity.dir, MARKER);
-        bool any = w->namespaces.n || w->addons.n || w->manifests.n || w->charts.n;
+        bool any = w->namespaces.n || w->addons.n || w->manifests.n || w->charts.n || w->dex.host;
         if (s->only_stage || (!any && access(path, F_OK) < 0))
                 return NULL;
         return run_step(&s->run, "services", NULL, step_services_observe, s);
@@ -75,15 +75,22 @@ static bool service_done(const struct service *s)
         return s->action == SERVICE_KEEP || s->action == SERVICE_STAYS;
 }
 
-static struct plan_step *kind_step(
-        struct site *s, struct plan *p, bool objects, enum plan_kind step)
+static struct plan_step *namespaces_step(struct site *s, struct plan *p)
 {
-        for (size_t i = 0; i < s->found.services->n; i++) {
-                const struct service *one = &s->found.services->v[i];
-                bool its = objects ? service_has_objects(one) : one->kind == SERVICE_NAMESPACE;
-                if (its && !service_done(one))
-                        return plan_add(p, step, NULL);
-        }
+        for (size_t i = 0; i < s->found.services->n; i++)
+                if (s->found.services->v[i].kind == SERVICE_NAMESPACE &&
+                        !service_done(&s->found.services->v[i]))
+                        return plan_add(p, PLAN_NAMESPACES, NULL);
+        return NULL;
+}
+
+/* One step for all that the inventory lists, because it is one object. */
+static struct plan_step *manifests_step(struct site *s, struct plan *p)
+{
+        for (size_t i = 0; i < s->found.services->n; i++)
+                if (service_section(s->found.services->v[i].kind) &&
+                        !service_done(&s->found.services->v[i]))
+                        return plan_add(p, PLAN_MANIFESTS, NULL);
         return NULL;
 }
 
@@ -107,8 +114,7 @@ void services_steps(struct site *s, struct plan *p, struct plan_step *after)
                 return;
         services_mark(s);
         struct plan_step **steps = arena_array(s->arena, struct plan_step *, f->n + 1);
-        struct plan_step *namespaces = kind_step(s, p, false, PLAN_NAMESPACES),
-                         *manifests = kind_step(s, p, true, PLAN_MANIFESTS);
+        struct plan_step *namespaces = namespaces_step(s, p), *manifests = manifests_step(s, p);
         for (size_t i = 0; i < f->n; i++)
                 if (f->v[i].kind == SERVICE_CHART && !service_done(&f->v[i]))
                         steps[i] = chart_step(s, p, &f->v[i]);

@@ -39,6 +39,9 @@ void step_services_observe(struct step *s); /* observe.c; arg: site */
 int manifest_load(
         const struct cluster *c, size_t at, struct str *text, json_t **objects, struct error *err);
 
+/* builtin.c: fills in the service of services.dex. */
+int builtin_dex(struct site *site, struct service *s, struct error *err);
+
 /* package.c: finds the chart of a service: package, version, inputs. fn is called once, possibly
  * before this returns; err is NULL on success. */
 void package_find(struct site *s, struct step *step, struct service *service,

@@ -1,6 +1,7 @@
 /* All queries are sent at once, and the loop ends with the last answer. */
 #include <event2/event.h>
 
+#include "artifact/http.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/plan/serving.h"
 #include "cluster/status/status.h"
@@ -237,6 +238,7 @@ void status_ask_api(struct status *st)
                 kube_request(st->site->kube, "GET", questions[i].path, NULL, NULL,
                         st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE, questions[i].fn, st);
         status_ask_services(st, st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE);
+        status_ask_login(st);
 }
 
 static void on_server(const struct kube_reply *reply, void *arg)
@@ -331,6 +333,8 @@ void status_end(struct status *st)
         }
         kube_free(st->site->kube);
         st->site->kube = NULL;
+        http_free(st->site->http);
+        st->site->http = NULL;
         event_free(st->timer);
         json_decref(st->others);
         json_decref(st->requests);
@@ -342,6 +346,7 @@ void status_end(struct status *st)
         json_decref(st->secrets);
         free(st->api_trouble);
         free(st->api_version);
+        free(st->login_trouble);
         free(st->nodes);
 }
 

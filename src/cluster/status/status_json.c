@@ -13,6 +13,7 @@
  *   certificates: expires, what
  *   kubernetes: wanted, running (nodes that run it), nodes
  *   releases[], if the file has charts: name, namespace, chart, revision, state, ready, drift
+ *   login, with services.dex: issuer, works, trouble
  *   run: who holds the lock, or null */
 #include <sys/stat.h>
 #include <time.h>
@@ -328,6 +329,7 @@ json_t *status_json(const struct status *st, bool *healthy)
         for (size_t i = 0; i < json_array_size(st->others); i++)
                 json_array_append_new(others, other_json(st, json_array_get(st->others, i)));
         json_t *releases = status_releases_json(st, problems);
+        json_t *login = status_login_json(st, problems);
         json_t *pods = pods_json(st, problems), *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
         status_text(o, "cluster", st->site->cluster->name);
@@ -341,6 +343,8 @@ json_t *status_json(const struct status *st, bool *healthy)
         if (st->site->cluster->services.charts.n)
                 json_object_set(o, "releases", releases);
         json_decref(releases);
+        if (login)
+                json_object_set_new(o, "login", login);
         json_object_set_new(o, "certificates", certificates);
         json_object_set_new(o, "kubernetes", versions_json(st));
         /* at least one machine has answered */

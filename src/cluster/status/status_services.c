@@ -1,6 +1,7 @@
-/* Releases of services.charts: read from helm's Secrets (only their labels) and from the workloads
- * that helm labelled. */
+/* services.dex, asked at the address that people use; and releases of services.charts: read from
+ * helm's Secrets (only their labels) and from the workloads that helm labelled. */
 #include "addon/service.h"
+#include "cluster/plan/issuer.h"
 #include "cluster/status/status.h"
 #include "kube/wait.h"
 
@@ -119,4 +120,40 @@ json_t *status_releases_json(const struct status *st, json_t *problems)
                 json_array_append_new(list, release_json(st, &s, problems));
         }
         return list;
+}
+
+/* ---- login ---- */
+
+static void on_status_login(const char *why, void *arg)
+{
+        struct status *st = arg;
+        free(st->login_trouble);
+        st->login_trouble = why ? xstrdup(why) : NULL;
+        st->login_known = true;
+        st->login_asking = false;
+        status_answered(st, &st->api_waiting);
+}
+
+/* Behind a jump host people reach it from elsewhere. */
+void status_ask_login(struct status *st)
+{
+        if (!st->site->cluster->services.dex.host || st->site->tunnel_count || st->login_asking)
+                return;
+        st->login_asking = true;
+        st->api_waiting++;
+        issuer_ask(st->site, on_status_login, st);
+}
+
+json_t *status_login_json(const struct status *st, json_t *problems)
+{
+        const char *issuer = st->site->cluster->auth.oidc.issuer;
+        if (!st->login_known)
+                return NULL;
+        json_t *o = json_object();
+        status_text(o, "issuer", issuer);
+        json_object_set_new(o, "works", json_boolean(!st->login_trouble));
+        status_text(o, "trouble", st->login_trouble);
+        if (st->login_trouble)
+                status_problem(problems, "login at %s: %s", issuer, st->login_trouble);
+        return o;
 }

@@ -55,12 +55,16 @@ static void up_steps(struct site *s)
         struct step *chores = run_step(r, "API state", NULL, step_chores_look, s);
         step_after(chores, rights);
         step_after(s->plan, chores);
-        if (s->cluster->auth.oidc.issuer)
-                step_after(s->plan, run_step(r, "OIDC provider", NULL, step_issuer, s));
         struct step *services = services_observe_step(s);
         if (services) {
                 step_after(services, chores);
                 step_after(s->plan, services);
+        }
+        if (s->cluster->auth.oidc.issuer) {
+                struct step *issuer = run_step(r, "OIDC provider", NULL, step_issuer, s);
+                if (services && s->cluster->services.dex.host)
+                        step_after(issuer, services);
+                step_after(s->plan, issuer);
         }
         /* nothing is fetched or built for a version that is refused */
         step_after(s->artifacts, deprecated);

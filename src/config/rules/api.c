@@ -171,7 +171,7 @@ static const struct {
         { 10259, "the scheduler" },
 };
 
-static void port(const struct cluster *c, const char *path, long number, const char *hint,
+void rule_port(const struct cluster *c, const char *path, long number, const char *hint,
         struct problems *p)
 {
         for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
@@ -204,14 +204,14 @@ void rules_api(struct cluster *c, struct problems *p)
         api_vip(c, p);
         vip_name(c, p);
         without_vip(c, p);
-        port(c, "api.port", a->port, "use 6443", p);
+        rule_port(c, "api.port", a->port, "use 6443", p);
         if (a->local_port && a->local_port == a->port)
                 rule_error(p, c, rule_find(c, "api.localPort") ? "api.localPort" : "api.port",
                         "use another, such as 7443",
                         "port %ld is used by both the API server and the local load balancer",
                         a->port);
         else
-                port(c, "api.localPort", a->local_port, "use 7443", p);
+                rule_port(c, "api.localPort", a->local_port, "use 7443", p);
         load_balancer(c, p);
         rule_duplicates(p, rule_find(c, "api.names"), &a->names, "name");
 }

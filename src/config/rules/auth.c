@@ -1,4 +1,4 @@
-/* Authentication and keys: users, OIDC and dex, certificates, encryption. */
+/* Authentication and keys: users, OIDC, certificates, encryption. */
 #include "config/rules/rules.h"
 
 static void user_name(const struct user *u, struct problems *p)
@@ -49,47 +49,6 @@ static void auth_users(const struct cluster *c, struct problems *p)
                         problem_add(p, u->src, "lifetime", "use a shorter one",
                                 "the certificate would be valid longer than its CA (certificates.caLifetime)");
         }
-}
-
-/* Without the final slash: https://dex.example.net and https://dex.example.net/ are one provider to
- * people, if not to OIDC. */
-static size_t issuer_length(const char *s)
-{
-        size_t n = strlen(s);
-        while (n && s[n - 1] == '/')
-                n--;
-        return n;
-}
-
-/* The identity provider in the cluster is the OIDC issuer; what is written under auth.oidc must
- * agree with it. */
-static void dex(struct cluster *c, struct problems *p)
-{
-        const struct dex *d = &c->services.dex;
-        struct oidc *o = &c->auth.oidc;
-        if (!d->host) {
-                if (d->src && !rule_spoiled(p, "services.dex"))
-                        problem_add(p, d->src, "host",
-                                "set services.dex.host, such as dex.example.net",
-                                "the identity provider needs a DNS name");
-                return;
-        }
-        struct ip ip;
-        char text[IP_TEXT + 2];
-        const char *host = ip_parse(d->host, &ip) ? ip_host(&ip, text) : d->host;
-        const char *url = d->port && d->port != 443
-                                  ? arena_printf(c->arena, "https://%s:%ld", host, d->port)
-                                  : arena_printf(c->arena, "https://%s", host);
-        if (!o->issuer && !rule_spoiled(p, "auth.oidc.issuer"))
-                o->issuer = url;
-        else if (o->issuer &&
-                 (issuer_length(o->issuer) < strlen(url) || strncmp(o->issuer, url, strlen(url)) ||
-                         !strchr("/", o->issuer[strlen(url)])))
-                rule_error(p, c, "auth.oidc.issuer",
-                        "leave the issuer out: it is derived from services.dex",
-                        "the issuer is %s, but services.dex is %s", o->issuer, url);
-        if (!o->client_id)
-                o->client_id = "kubernetes";
 }
 
 static void auth_oidc(const struct cluster *c, struct problems *p)
@@ -184,7 +143,7 @@ static void auth_encryption(const struct cluster *c, struct problems *p)
 void rules_auth(struct cluster *c, struct problems *p)
 {
         auth_users(c, p);
-        dex(c, p);
+        rules_dex(c, p);
         auth_oidc(c, p);
         certificates(c, p);
         auth_encryption(c, p);

@@ -28,6 +28,10 @@ bool rule_spoiled(const struct problems *p, const char *path);
 void rule_duplicates(
         struct problems *p, const struct tree *list, const struct strings *s, const char *what);
 
+/* A port of the nodes that another program has. */
+void rule_port(const struct cluster *c, const char *path, long number, const char *hint,
+        struct problems *p);
+
 void rules_version(struct cluster *c, struct problems *p);
 void rules_pools(struct cluster *c, struct problems *p);
 void rules_readiness(struct cluster *c, struct problems *p);
@@ -39,6 +43,7 @@ void rules_network(struct cluster *c, struct problems *p);
 void rules_families(struct cluster *c, struct problems *p);
 void rules_api(struct cluster *c, struct problems *p);
 void rules_auth(struct cluster *c, struct problems *p);
+void rules_dex(struct cluster *c, struct problems *p); /* before auth.oidc is judged */
 void rules_bindings(struct cluster *c, struct problems *p);
 void rules_admission(struct cluster *c, struct problems *p);
 void rules_flags(struct cluster *c, struct problems *p);
