@@ -250,6 +250,8 @@ ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui", "cloud", "setup"
 # The kinds of stage that each lane takes, and which it likes best.
 LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
 
+SOON = 30  # seconds
+
 
 def kind(name):
     return "quiet" if name in QUIET else "room" if name in ROOMS else "cluster"
@@ -278,13 +280,14 @@ class Run:
         self.total = Count()
         self.changed = threading.Condition()
         needed = {n for name in names for n in ALL[name][1]}
-        self.building, self.broken = [u for u in UPSTREAM if u in needed], set()
+        self.building, self.broken, self.building_since = [u for u in UPSTREAM if u in needed], set(), None
 
     def build_upstream(self):
         """When the program is there: it has the recipes."""
         (LOGS / "artifacts.log").unlink(missing_ok=True)
         with self.changed:
             self.changed.wait_for(lambda: "build" not in {*self.left, *self.busy})
+        self.building_since = time.monotonic()
         for name in [] if self.stopped else list(self.building):
             with open(LOGS / "artifacts.log", "ab") as f:
                 # the clusters wait for the first, and beside the others they run
@@ -295,17 +298,25 @@ class Run:
                     self.broken.add(name)
                 self.changed.notify_all()
 
+    def soon(self):
+        """Whether stages for clusters may begin in some seconds, because the programs are there already: long stages that only compute
+        are then left to the third lane."""
+        begun = self.building_since
+        return bool(self.building) and (begun is None or time.monotonic() - begun < SOON)
+
     def take(self, kinds):
         """The next stage that can run, or None when none is left for this lane."""
         with self.changed:
             while mine := [n for n in self.left if kind(n) in kinds]:
                 waits = {*self.left, *self.busy, *self.building}
                 for name in sorted(mine, key=lambda n: kinds.index(kind(n))):
+                    if kinds[0] == "cluster" and kind(name) == "quiet" and self.soon():
+                        break
                     if not waits.intersection(ALL[name][1]):
                         self.left.remove(name)
                         self.busy.add(name)
                         return name
-                self.changed.wait()
+                self.changed.wait(1)
         return None
 
     def count(self, name, log):
