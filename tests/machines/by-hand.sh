@@ -142,6 +142,10 @@ put_artifacts() {
     fi
   done < <(spec "$n" artifact '[.name, .version, .path, (.mode // "0755")] | @tsv')
 }
+users() {
+  local n=$1 u
+  for u in $(spec "$n" user .name); do on "$n" useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$u"; done
+}
 # Links such as /lib stay what they are on the machine. Owners and modes are the NodeSpec's: the rendered tree shows secrets to nobody.
 put_files() {
   local n=$1
@@ -234,6 +238,7 @@ check "the cluster's files are rendered" "$SLIPWAY" render --format files --secr
 images
 say "images are packed"
 for n in "${NODES[@]}"; do
+  users "$n"
   put_files "$n"
   put_artifacts "$n"
   check "$n: its packages are there" packages "$n" || true

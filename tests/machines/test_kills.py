@@ -29,7 +29,7 @@ SPEC = """\
 """
 KINDS = ("nodes,namespaces,services,endpoints,deployments,daemonsets,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"
          "priorityclasses,poddisruptionbudgets,persistentvolumes,resourcequotas")
-MEMBERS = ["member", "target"]  # lines of an agent's record that say how, not what
+ENTRY = 5  # fields of a line that is an entry in an agent's record; other lines have fewer
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 
 
@@ -124,8 +124,8 @@ class Victim(Machines):
         out = {}
         self.kubeconfig()  # the only control plane may be another one
         for name in self.nodes():
-            record = [line.split("\t") for line in self.on(name, "cat /var/lib/slipway/applied").splitlines()[3:]]
-            out[name] = sorted((f[0], f[1], f[2] if digests else "", f[4]) for f in record if f[0] not in MEMBERS)
+            record = [line.split("\t") for line in self.on(name, "cat /var/lib/slipway/applied").splitlines()]
+            out[name] = sorted((f[0], f[1], f[2] if digests else "", f[4]) for f in record if len(f) == ENTRY)
             out[f"files of {name}"] = self.on(name, "find /etc/kubernetes /etc/cni /etc/containerd /etc/systemd/system /opt/cni /usr/local/bin "
                                               "/var/lib/slipway/store -not -type d | sort").splitlines()
         names = self.kubectl("get", KINDS, "-A", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{'\\n'}{end}").splitlines()
