@@ -200,11 +200,11 @@ int rotation_write(const struct identity *id, struct error *err);
 int identity_open_rotating(const char *state, const struct cluster *c, time_t now,
         struct identity *out, struct error *err);
 
-/* --- cross.c: the new cluster CA's cross-certificate, issued by the old one; `dir` is that of the
- * state, or its next/ --- */
+/* --- cross.c: the new cluster CA's cross-certificate, issued by the old one, and those before it;
+ * `dir` is that of the state, or its next/ --- */
 
 char *cross_path(const char *dir);
-/* Adds it to the chain of `a`. */
+/* Adds them to the chain of `a`. */
 int cross_read(const char *dir, time_t now, struct authority *a, struct error *err);
 int cross_make(const struct authority *old, struct authority *new, int64_t lifetime,
         const char *dir, time_t now, struct error *err);

@@ -117,6 +117,22 @@ static void test_phases(void **unused)
         assert_string_equal(at[4].key, at[2].key);
 }
 
+/* A pod may have read ca.crt four rotations ago; of one still older nothing is sent. */
+static void test_old_pods(void **unused)
+{
+        struct seen first = { 0 }, s = { 0 };
+        see(NOW, &first);
+        for (int i = 1; i <= 5; i++) {
+                begin_ok(1U << ROTATE_CA, NOW);
+                do {
+                        see(NOW, &s);
+                        assert_true(i == 5 || believed(first.bundle, s.cert[CA_CLUSTER], NOW));
+                } while (on(NOW, false) == 1);
+                see(NOW, &s);
+                assert_int_equal(believed(first.bundle, s.cert[CA_CLUSTER], NOW), i < 5);
+        }
+}
+
 /* Tokens live for an hour: the old key is believed for longer, unless it is said otherwise. */
 static void test_old_tokens(void **unused)
 {
@@ -278,6 +294,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 T(test_phases),
+                T(test_old_pods),
                 T(test_old_tokens),
                 T(test_one_at_a_time),
                 T(test_encrypt),
