@@ -74,7 +74,7 @@ def ashore(m, controls, api=f"{{vip: {NETWORK}.5}}"):
     hosts = ", ".join(f"{{name: control-{i}, address: {m.address(f'control-{k}' if k < 4 else 'worker-2')}}}" for i, k in pairs)
     return cluster_yaml("ashore", f"""\
   kubernetes: {NEWEST}
-  provider: {{ssh: {{user: root, key: {m.state}/ssh/id_ed25519}}}}
+  provider: {{ssh: {{user: root, key: {m.state}/ssh/id_ed25519, options: ["UserKnownHostsFile={m.dir}/known_hosts"]}}}}
   api: {api}
   pools:
     - {{name: control, roles: [control-plane, etcd], hosts: [{hosts}]}}

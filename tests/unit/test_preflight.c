@@ -18,6 +18,7 @@ static struct member member;
 static struct site site;
 static struct str said;
 static char prefix[] = "ab12c";
+static int64_t its_clock; /* seconds; 0: it does not say */
 
 /* A site opens links; this test does not. */
 const void *agent_bytes(size_t *n)
@@ -65,6 +66,8 @@ static const char *preflight(const char *lacks)
         member.seen.said = json_pack("{s:b, s:s, s:s, s:s, s:[{s:s, s:[s, s]}], s:{}}", "root",
                 true, "os", "debian", "arch", "amd64", "init", "systemd", "interfaces", "name",
                 "eth0", "addresses", "192.0.2.21/24", "2001:db8::21/64", "features");
+        if (its_clock)
+                json_object_set_new(member.seen.said, "time", json_integer(its_clock * 1000000000));
         char *copy CLEANUP(free_p) = xstrdup(lacks), *rest = copy;
         for (char *word; (word = strsep(&rest, " "));)
                 json_object_set_new(
@@ -115,11 +118,24 @@ static void test_addresses(void **state)
                 "w1: none of its interfaces has the address 2001:db8::22; give the address the cluster is to use as `ip`\n");
 }
 
+/* Compared with the moment in which it was said: another node may have been waited for since. */
+static void test_clock(void **state)
+{
+        member.seen.said_at = its_clock = 1000000;
+        assert_string_equal(preflight(""), "");
+        its_clock += 61;
+        assert_non_null(strstr(preflight(""), "its clock is 61 seconds ahead"));
+        its_clock -= 2 * 61;
+        assert_non_null(strstr(preflight(""), "its clock is 61 seconds behind"));
+        its_clock = 0;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_kernel, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_addresses, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,13 +146,13 @@ static void check_size(struct look *l)
         }
 }
 
-/* Certificates are valid from five minutes in the past, but leases last only seconds: more than
- * half a minute is refused. */
+/* Certificates are valid from five minutes in the past, but leases last only seconds: more than a
+ * minute is refused. Another node may have been waited for since this one said its time. */
 static void check_clock(struct look *l)
 {
         json_int_t there = json_integer_value(json_object_get(l->m->seen.said, "time")) /
                            1000000000,
-                   here = (json_int_t)time(NULL);
+                   here = l->m->seen.said_at;
         json_int_t skew = there > here ? there - here : here - there;
         if (there && skew > 60 && l->m->run.tries == 0)
                 problem(l, "set the clock, and keep it with a time server (os.ntp)",

@@ -47,6 +47,7 @@ static void on_member_link_hello(
         json_decref(m->seen.said);
         json_decref(m->seen.drift);
         m->seen.said = json_incref(facts);
+        m->seen.said_at = time(NULL);
         m->seen.drift = json_incref(drift);
         snprintf(m->seen.digest, sizeof(m->seen.digest), "%s", digest);
         snprintf(m->seen.applied, sizeof(m->seen.applied), "%s", digest);

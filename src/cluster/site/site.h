@@ -48,6 +48,7 @@ struct change { /* an entry that differs, as reported by the agent */
  * write it, so it stays valid when the link is parked. */
 struct observed {
         json_t *said, *drift; /* of its agent's HELLO */
+        int64_t said_at;      /* this computer's clock when it arrived, in seconds */
         char digest[65];      /* of the HELLO */
         const char *host_key; /* as its link reported it; NULL: unknown */
         /* the digest of the spec applied last; "" if everything must be sent again */
