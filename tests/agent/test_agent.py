@@ -490,8 +490,9 @@ def test_no_core_dump(argv, root, tmp_path):
     """Neither by its limit nor by a pattern that is a pipe; what it runs has the limit as it was."""
     soft = resource.getrlimit(resource.RLIMIT_CORE)[1]
     soft = 4096 * 1024 if soft == resource.RLIM_INFINITY else soft
-    o = Operator(["prlimit", f"--core={soft}:", *argv]).hello()
-    pid = o.proc.pid  # prlimit becomes it
+    sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":disable_coredump=0"  # it would set the limit itself
+    o = Operator(["env", f"ASAN_OPTIONS={sanitizer}", "prlimit", f"--core={soft}:", *argv]).hello()
+    pid = o.proc.pid  # env and prlimit become it
     limits = open(f"/proc/{pid}/limits").read()
     assert re.search(r"^Max core file size +0 ", limits, re.M), limits
     o.run("sh", "-c", "grep '^Max core' /proc/self/limits", id=1)

@@ -112,6 +112,8 @@ static void was_taken_back(const struct site *s, size_t i)
         const struct step *healthy = step_of(s, "healthy", fake_names[i]);
         assert_int_equal(healthy->state, STEP_FAILED);
         assert_non_null(strstr(healthy->err.message, "was rolled back to " FAKE_OLD));
+        /* nobody waited for the version that is no longer there */
+        assert_int_not_equal(step_of(s, "Ready", fake_names[i])->state, STEP_FAILED);
         assert_string_equal(world.nodes[i].given, FAKE_OLD);
         assert_false(world.nodes[i].cordoned);
 }

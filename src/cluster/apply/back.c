@@ -1,5 +1,6 @@
 /* Returns a node that is not healthy after an upgrade to its previous version. */
 #include "cluster/apply/back.h"
+#include "cluster/apply/readiness.h"
 #include "cluster/site/op.h"
 #include "kube/drain.h"
 
@@ -124,6 +125,7 @@ void upgrade_back(struct member *m, struct step *step, const char *why)
                 .from = from ? arena_strdup(s->arena, from) : "",
         };
         op_begin(&b->op, s, step);
+        readiness_back(m);
         step_doing(step, -1, "unhealthy: rolling back to %s", b->from);
         if (!from || !version_parse(from, &b->cluster.kubernetes) ||
                 version_compare(&b->cluster.kubernetes, &s->cluster->kubernetes) == 0) {

@@ -117,6 +117,13 @@ static void on_readiness_late(evutil_socket_t fd, short what, void *arg)
                 step_deadline_call(s, AGAIN_SECONDS, on_readiness_late, s);
 }
 
+void readiness_back(struct member *m)
+{
+        m->run.back = true;
+        if (m->run.ready && m->run.ready->state == STEP_RUNNING)
+                step_skipped(m->run.ready);
+}
+
 void readiness_wait(struct step *s, const char *hint)
 {
         struct member *m = s->arg;

@@ -14,6 +14,8 @@ size_t readiness_needed(const struct cluster *c);
 int readiness_check(const struct site *s, struct error *err);
 /* Sets the deadline of a step "Ready": readiness.wait. */
 void readiness_wait(struct step *s, const char *hint);
+/* The node is rolled back: ends its step "Ready", or lets it end when it starts. */
+void readiness_back(struct member *m);
 /* After a step "Ready" started or ended: if only late or unreachable workers are left,
  * ends their steps. */
 void readiness_look(struct site *s);

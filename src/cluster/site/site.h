@@ -109,6 +109,7 @@ struct running {
         bool labelled; /* its Node has the labels */
         bool cordoned; /* by this run */
         bool left;     /* it is no longer an etcd member */
+        bool back;     /* it is rolled back: whether it becomes Ready before that does not count */
         const char *missing; /* a spare node that could not be reached: why; NULL: reached */
         bool late;           /* a spare node that was not Ready in time */
         const char *lacking; /* the run continued without it: why it is not Ready; otherwise NULL */
