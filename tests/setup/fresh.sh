@@ -83,6 +83,7 @@ inside() {
   mount -t tmpfs tmpfs "$root/run"
   mount -t tmpfs tmpfs "$root/tmp"
   (cd "$here" && git ls-files -z --cached --others --exclude-standard | tar --null -T - --ignore-failed-read -c 2>/dev/null) | tar -x -C "$root/root/slipway"
+  git init -q "$root/root/slipway" # a checkout: tests ask git which files are the project's
   local c
   trap 'enter "make demo-down"; exit 143' TERM INT
   for c; do
