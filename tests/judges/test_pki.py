@@ -21,7 +21,7 @@ spec:
   api: {vip: 192.0.2.10, names: [k8s.example.net]}
   network: {pods: [10.244.0.0/16, "fd00:244::/56"], services: [10.96.0.0/16, "fd00:96::/112"]}
   auth: {users: [{name: alice, groups: [platform, ops]}, {name: bob, admin: true}]}
-  services: {dex: {host: dex.example.net}}
+  services: {dex: {host: dex.example.net, connectors: [{type: mockCallback, id: mock, name: Mock}]}}
   certificates: %s
   pools:
     - {name: control, roles: [control-plane, etcd], hosts: [{name: c1, address: 192.0.2.11, ip: [192.0.2.11, "2001:db8::11"]}]}
@@ -148,7 +148,7 @@ def test_openssl_verifies_the_host_names(made):
            hostname=["c1", "kubernetes", "kubernetes.default.svc.cluster.local", "localhost", "k8s.example.net"],
            ip=["10.96.0.1", "fd00:96::1", "192.0.2.11", "2001:db8::11", "127.0.0.1", "::1", "192.0.2.10"])
     verify(leaves["w1", "kubelet-server"], hostname=["w1"], ip=["192.0.2.21", "2001:db8::21"])
-    verify(made.state / "pki/dex.crt", hostname=["dex.example.net", "dex.dex.svc"])
+    verify(made.state / "pki/dex.crt", hostname=["dex.example.net", "dex.slipway-dex.svc"])
 
 
 def test_kubeadm_takes_the_certificates_for_its_own(made, programs, tmp_path):
