@@ -5,6 +5,7 @@
 #include "cmd/merge.h"
 #include "node/facts.h"
 #include "pki/identity.h"
+#include "provider/provider.h"
 
 /* Behind a jump host the API's address cannot be reached from this computer. Of several jump hosts,
  * the last one reaches the nodes. */
@@ -66,12 +67,14 @@ static int write_identity(const struct options *o, struct identity *id, const st
 }
 
 /* While another run holds the lock, reads what that run has written so far. */
-static int read_identity(const struct options *o, const struct cluster *c, struct identity *id,
+static int read_identity(const struct options *o, struct cluster *c, struct identity *id,
         struct str *text, struct error *err)
 {
         const char *state = o->state ? o->state : ".slipway";
         int r = identity_open(state, c, time(NULL), id, err);
         if (r != -EWOULDBLOCK) {
+                if (r == 0)
+                        r = provider_addresses(c, id->dir, id->prefix, err);
                 if (r == 0)
                         r = write_identity(o, id, c, text, err);
                 return r < 0 ? r : identity_sync(id, err);
@@ -79,6 +82,7 @@ static int read_identity(const struct options *o, const struct cluster *c, struc
         struct error why CLEANUP(error_release) = { 0 };
         /* then the lock is the error that is reported */
         if (identity_look(state, c, time(NULL), id, &why) < 0 ||
+                provider_addresses(c, id->dir, id->prefix, &why) < 0 ||
                 write_identity(o, id, c, text, &why) < 0 || id->lost)
                 return r;
         error_release(err);

@@ -100,6 +100,21 @@ static const char *logs_script(
         return arena_strdup(a, str_text(&s));
 }
 
+/* The console of a machine that a cloud has made: there before anything can be logged in to. */
+static int logs_console(struct member *m, struct error *err)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        const struct provider_ops *ops = m->site->ops;
+        if (!ops->console) {
+                error_set(err, ENOTSUP, EXIT_USAGE, "provider %s has no consoles", ops->name);
+                return error_hint(err, "slipway logs %s lists what it runs", m->node->name);
+        }
+        int r = ops->console(&m->site->provider, m->machine, &text, err);
+        if (r == 0)
+                print_text(stdout, str_text(&text));
+        return r;
+}
+
 static const char **remote_words(const struct link_target *t, const char *text, struct arena *a)
 {
         const char **v = arena_array(a, const char *, 8);
@@ -136,6 +151,8 @@ int cmd_logs(const struct options *o, struct error *err)
                 print("\n");
                 return EXIT_OK;
         }
+        if (streq(o->args.v[1], "console"))
+                return logs_console(m, err);
         const struct component_row *row = find_component(m, o->args.v[1], err);
         if (!row)
                 return -err->code;

@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "deliver/outdir.h"
 #include "deliver/userdata.h"
+#include "provider/provider.h"
 
 enum format {
         FORMAT_FILES,
@@ -136,6 +137,18 @@ static int check_usage(const struct render *r, struct error *err)
         return error_hint(err, "say where to write with -d DIR, or which node with --node NODE");
 }
 
+/* Where a cloud has the addresses. */
+static int ask_addresses(struct render *r, struct error *err)
+{
+        struct identity id CLEANUP(identity_release) = { .lock = -1 };
+        struct error why CLEANUP(error_release) = { 0 };
+        int ret = identity_look(
+                r->o->state ? r->o->state : ".slipway", r->cluster, time(NULL), &id, &why);
+        if (ret < 0 && ret != -ENOENT)
+                return 0; /* the next who opens it reports it */
+        return provider_addresses(r->cluster, id.dir, id.prefix, err);
+}
+
 static int prepare(struct render *r, struct error *err)
 {
         int ret = cmd_load(r->o, &r->arena, &r->cluster, err);
@@ -144,6 +157,8 @@ static int prepare(struct render *r, struct error *err)
         if (ret < 0)
                 return ret;
         facts_addresses(r->facts, r->cluster);
+        if (r->format == FORMAT_FILES && !r->o->facts && (ret = ask_addresses(r, err)) < 0)
+                return ret;
         if ((ret = choose_nodes(r, err)) < 0 || (ret = check_usage(r, err)) < 0)
                 return ret;
         if (r->o->dir && (ret = outroot_open(r->o->dir, &r->root, err)) < 0)

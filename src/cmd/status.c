@@ -36,7 +36,10 @@ static void status_row_of(const json_t *n, const char *row[COL_COUNT], struct ar
         const json_t *ready = json_object_get(n, "ready"), *drift = json_object_get(n, "drift");
         row[COL_NODE] = status_text_of(n, "name");
         row[COL_ROLES] = join(json_object_get(n, "roles"), a);
+        const char *cloud = status_text_of(n, "cloud");
         row[COL_MACHINE] = status_text_of(n, "machine");
+        if (cloud)
+                row[COL_MACHINE] = arena_printf(a, "%s (%s)", row[COL_MACHINE], cloud);
         row[COL_READY] = json_is_true(ready) ? "yes" : json_is_false(ready) ? "no" : "-";
         row[COL_VERSION] = status_text_of(n, "version");
         row[COL_DRIFT] = json_is_integer(drift) ? arena_printf(a, "%" JSON_INTEGER_FORMAT,

@@ -87,6 +87,8 @@ const char *cluster_endpoint_host(const struct cluster *c)
                 return arena_strdup(c->arena, host);
         if (c->api.vip)
                 return c->api.vip_name ? c->api.vip_name : c->api.vip;
+        if (c->balancer)
+                return c->balancer;
         if (c->api.names.n)
                 return c->api.names.v[0];
         const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);

@@ -533,6 +533,11 @@ struct node {
         unsigned index; /* within the pool, from 1 */
 };
 
+/* How slipway logs in to machines that a cloud makes: user-data creates it. */
+struct login {
+        const char *user, *key; /* key: the public one, a line */
+};
+
 struct cluster {
         const struct tree *src; /* the spec */
         struct arena *arena;
@@ -566,6 +571,10 @@ struct cluster {
         struct heal heal;
         struct services services;
 
+        struct login login; /* set for user-data; key NULL: none */
+        /* host name or address of the load balancer that the provider has in front of the API
+         * servers; set by the provider, NULL: none, or not known yet */
+        const char *balancer;
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */
@@ -611,8 +620,8 @@ const struct node *cluster_node(const struct cluster *c, const char *name);
 /* Nodes with any of the roles, for loops: for (i = 0; (n = cluster_next(c, ROLE_ETCD, &i));) */
 const struct node *cluster_next(const struct cluster *c, unsigned roles, size_t *i);
 size_t cluster_count(const struct cluster *c, unsigned roles);
-/* The endpoint clients use: load balancer, VIP, first name, or the first control-plane node. NULL
- * host while that has no address. */
+/* The endpoint clients use: load balancer, VIP, the provider's load balancer, first name, or the
+ * first control-plane node. NULL host while that has no address. */
 const char *cluster_endpoint_host(const struct cluster *c); /* not bracketed */
 long cluster_endpoint_port(const struct cluster *c);
 /* The DNS service's address(es): network.dns, or the tenth address of each service range. */

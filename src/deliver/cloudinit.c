@@ -164,6 +164,19 @@ static void cloudinit_write_runcmd(const struct nodespec *s, struct str *out)
                 str_addf(out, "runcmd:\n%s", lines.data);
 }
 
+/* Slipway's own login, whatever user the image has. A user that exists gets key and sudo too. */
+static void cloudinit_write_login(const struct login *l, struct str *out)
+{
+        if (!l->key)
+                return;
+        str_add(out, "users:\n  - default\n  - name: ");
+        quote_yaml(out, l->user);
+        str_add(out,
+                "\n    shell: /bin/bash\n    lock_passwd: true\n    sudo: ALL=(ALL) NOPASSWD:ALL\n    ssh_authorized_keys:\n      - ");
+        quote_yaml(out, l->key);
+        str_addc(out, '\n');
+}
+
 static void cloudinit_write_config(
         const struct cluster *c, const struct nodespec *s, struct str *out)
 {
@@ -171,6 +184,7 @@ static void cloudinit_write_config(
         quote_yaml(out, s->node->name);
         str_addc(out, '\n');
         cloudinit_write_list(out, "ssh_authorized_keys", &c->os.authorized_keys);
+        cloudinit_write_login(&c->login, out);
         cloudinit_write_packages(c, s, out);
         cloudinit_write_bootcmd(s, out);
         cloudinit_write_files(s, out);

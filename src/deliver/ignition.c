@@ -159,9 +159,11 @@ static void ignition_add_host(
                                 .len = strlen(name) },
                         false);
         }
-        if (!c->os.authorized_keys.n)
+        if (!c->os.authorized_keys.n && !c->login.key)
                 return;
         json_t *keys = json_array();
+        if (c->login.key)
+                ignition_append(keys, json_string(c->login.key));
         for (size_t i = 0; i < c->os.authorized_keys.n; i++)
                 ignition_append(keys, json_string(c->os.authorized_keys.v[i]));
         json_object_set_new(root, "passwd",

@@ -46,6 +46,11 @@ const char *object_namespace(const json_t *object) { return object_metadata(obje
 
 bool node_ready(const json_t *node) { return condition_true(node, "Ready"); }
 
+const char *node_provider_id(const json_t *node)
+{
+        return json_string_value(json_object_get(json_object_get(node, "spec"), "providerID"));
+}
+
 const char *node_internal_ip(const json_t *node)
 {
         const json_t *addresses = json_object_get(status_of(node), "addresses"), *a;

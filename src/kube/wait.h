@@ -16,6 +16,8 @@ const char *object_name(const json_t *object);      /* metadata.name, "" when th
 const char *object_namespace(const json_t *object); /* "" when there is none */
 
 bool node_ready(const json_t *node);
+/* spec.providerID; NULL when there is none, or no node */
+const char *node_provider_id(const json_t *node);
 const char *node_internal_ip(const json_t *node); /* the first; NULL when there is none */
 bool pod_ready(const json_t *pod);                /* and not being deleted */
 /* The status of a container that does not start (no image, a wrong setting, a crash loop),

@@ -25,6 +25,9 @@ struct facts {
         const char *etcd_initial, *etcd_state;
         /* the API no longer accepts the kubelet's certificate: send a new one */
         bool kubelet_again;
+        /* what a cloud says about the machine, NULL: nothing; the Node has it from its first
+         * registration */
+        const char *provider_id, *zone, *region;
 };
 
 /* {"nodes": {"w1": {"address": "192.0.2.21", "ip": [..], "os": {"id": "debian", "version": "12"},

@@ -36,6 +36,16 @@ static bool kubelet_may_set(const char *label)
                has_suffix(domain, ".node.kubernetes.io");
 }
 
+/* What the machine says, unless the file says otherwise. */
+static void label_add(struct str *s, const struct pairs *said, const char *key, const char *value)
+{
+        for (size_t i = 0; i < said->n; i++)
+                if (streq(said->v[i].key, key))
+                        return;
+        if (value)
+                str_addf(s, ",%s=%s", key, value);
+}
+
 static const char *node_labels(const struct context *x)
 {
         static const struct pairs none = { 0 };
@@ -44,6 +54,8 @@ static const char *node_labels(const struct context *x)
         struct str s CLEANUP(str_release) = { 0 };
         /* Set at registration, so that pods for joined machines never start on this node. */
         str_addf(&s, POOL_LABEL "=%s", x->node->pool->name);
+        label_add(&s, &all, "topology.kubernetes.io/zone", x->facts->zone);
+        label_add(&s, &all, "topology.kubernetes.io/region", x->facts->region);
         for (size_t i = 0; i < all.n; i++)
                 if (kubelet_may_set(all.v[i].key))
                         str_addf(&s, ",%s=%s", all.v[i].key, all.v[i].value);
@@ -145,6 +157,8 @@ json_t *kubelet_values(const struct context *x)
                 json_integer(p->max_pods > 0   ? p->max_pods
                              : c->max_pods > 0 ? c->max_pods
                                                : 0));
+        json_object_set_new(v, "provider_id",
+                x->facts->provider_id ? json_string(x->facts->provider_id) : json_false());
         json_object_set_new(v, "taints", taint_values(x));
         json_object_set_new(v, "cis", hardening_kubelet(x));
         json_put(v, "args", kubelet_args(x));

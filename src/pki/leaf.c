@@ -95,6 +95,7 @@ static void add_endpoint(const struct cluster *c, struct want *w)
 {
         want_host(w, cluster_endpoint_host(c));
         want_host(w, c->api.vip);
+        want_host(w, c->balancer);
         for (size_t i = 0; i < c->api.names.n; i++)
                 want_host(w, c->api.names.v[i]);
 }

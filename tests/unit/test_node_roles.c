@@ -71,8 +71,31 @@ static void test_roles(void **state)
         fixture_release(&f);
 }
 
+/* What a cloud says about a machine is in its Node from the first registration; the file's own
+ * labels come before it. */
+static void test_cloud_facts(void **state)
+{
+        struct fixture f;
+        struct nodespec w;
+        fixture_init(&f, NODE_HEAD
+                "  provider: {ssh: {user: root}}\n  pools:\n"
+                "    - {name: control, roles: [control-plane, etcd], hosts: [{name: c1, address: 192.0.2.11}]}\n"
+                "    - {name: worker, labels: {topology.kubernetes.io/region: mine}, hosts: [{name: w1, address: 192.0.2.21}]}\n");
+        fixture_input(&f, "w1");
+        f.facts.provider_id = "openstack:///1-2";
+        f.facts.zone = "nova";
+        f.facts.region = "RegionOne";
+        fixture_render(&f, "w1", &w);
+        has(&w, "/var/lib/kubelet/config.yaml", "\nproviderID: openstack:///1-2\n");
+        has(&w, "/var/lib/kubelet/kubeadm-flags.env",
+                "topology.kubernetes.io/zone=nova,topology.kubernetes.io/region=mine");
+        nodespec_release(&w);
+        fixture_release(&f);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_roles) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_roles),
+                cmocka_unit_test(test_cloud_facts) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,6 +223,21 @@ static void test_proxies(void **state)
         lacks(out.data, "packages:");
 }
 
+static void test_login(void **state)
+{
+        struct cluster c = { .login = { "debian", "ssh-ed25519 AAAA slipway" },
+                .provider = { .kind = PROVIDER_OPENSTACK, .openstack.user = "core" } };
+        struct nodespec s CLEANUP(nodespec_release) = { .node = &node };
+        struct str out CLEANUP(str_release) = { 0 };
+        cloudinit_write(&c, &s, &out);
+        contains(out.data,
+                "users:\n  - default\n  - name: debian\n    shell: /bin/bash\n    lock_passwd: true\n    sudo: ALL=(ALL) NOPASSWD:ALL\n"
+                "    ssh_authorized_keys:\n      - \"ssh-ed25519 AAAA slipway\"\n");
+        str_truncate(&out, 0);
+        ignition_write(&c, &s, &out);
+        contains(out.data, "\"ssh-ed25519 AAAA slipway\"");
+}
+
 static void test_keys(void **state)
 {
         const char *keys[] = { "ssh-ed25519 AAAA a@b: \"x\"" };
@@ -452,6 +467,7 @@ int main(void)
                 cmocka_unit_test(test_cloudinit_disks),
                 cmocka_unit_test(test_boundary_not_in_parts),
                 cmocka_unit_test(test_proxies),
+                cmocka_unit_test(test_login),
                 cmocka_unit_test(test_keys),
                 cmocka_unit_test(test_ignition),
                 cmocka_unit_test(test_fit),

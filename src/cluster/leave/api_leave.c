@@ -8,6 +8,38 @@
 
 #define OUTPUT_MAX (1 << 12)
 
+/* ---- the provider's balancer ---- */
+
+static void on_members_set(struct error *err, void *arg)
+{
+        struct step *s = arg;
+        const struct member *m = s->arg;
+        if (!err)
+                step_changed(s, "the load balancer no longer sends to %s", m->node->name);
+        step_done(s, err);
+}
+
+/* Nodes that leave after this one still serve. */
+void step_members(struct step *s)
+{
+        struct member *m = s->arg;
+        struct site *site = m->site;
+        size_t n = 0;
+        const struct node **nodes = arena_array(
+                site->arena, const struct node *, site->count + site->found.removed_count + 1);
+        m->run.unbalanced = true;
+        for (size_t i = 0; i < site->count + site->found.removed_count; i++) {
+                const struct member *one =
+                        i < site->count ? &site->members[i] : site->found.removed[i - site->count];
+                if (one->node->pool->roles & ROLE_CONTROL_PLANE && !one->run.unbalanced &&
+                        one->node->ip[0].family)
+                        nodes[n++] = one->node;
+        }
+        site->ops->members(&site->provider, nodes, n, on_members_set, s);
+}
+
+/* ---- its API server ---- */
+
 static void on_api_leave_left(
         struct link *l, int status, const char *out, const char *errors, void *arg)
 {

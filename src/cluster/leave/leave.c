@@ -89,6 +89,7 @@ struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
                 bool wanted;
         } parts[] = {
                 { PLAN_LEAVE_DRAIN, !all },
+                { PLAN_MEMBERS, !all && roles & ROLE_CONTROL_PLANE && m->site->ops->members },
                 { PLAN_API_LEAVE, !all && m->seen.answers && roles & ROLE_CONTROL_PLANE },
                 { PLAN_ETCD_LEAVE, !all && (former || roles & ROLE_ETCD) },
                 { PLAN_DELETE_NODE, !all },

@@ -42,6 +42,7 @@ void step_leave_drain(struct step *s); /* arg: member */
 /* arg: member; removes the API server from the API's Service */
 void step_api_leave(struct step *s);
 void step_etcd_leave(struct step *s);  /* arg: member */
+void step_members(struct step *s);     /* arg: member; api_leave.c */
 void step_delete_node(struct step *s); /* arg: member; forget.c */
 void step_reset_host(struct step *s);  /* arg: member; needs an open link: APPLY_RESET */
 void step_unrecord(struct step *s);    /* arg: member */

@@ -343,6 +343,6 @@ bool plan_empty(const struct site *s)
         for (size_t i = 0; i < OWN_IMAGE_COUNT; i++)
                 if (own_image_differs(s, i))
                         return false;
-        return s->found.removed_count == 0 && !s->found.outsiders && !s->found.chores &&
-               !services_any(s->found.services);
+        return s->found.removed_count == 0 && !s->found.survey.changes && !s->found.outsiders &&
+               !s->found.chores && !services_any(s->found.services);
 }

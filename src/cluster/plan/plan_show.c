@@ -8,6 +8,7 @@
 #include "cluster/plan/outsiders.h"
 #include "cluster/plan/plan.h"
 #include "cluster/plan/plan_steps.h"
+#include "cluster/plan/survey.h"
 #include "kube/wait.h"
 
 #define FILES_SHOWN 8
@@ -179,6 +180,7 @@ void plan_text(const struct site *s, bool all, struct str *out)
                 member_text(&s->members[i], all, width, out);
         for (size_t i = 0; i < s->found.removed_count; i++)
                 member_text(s->found.removed[i], all, width, out);
+        survey_text(s, out);
         for (size_t i = 0; i < OWN_IMAGE_COUNT; i++)
                 if (own_image_differs(s, i))
                         text_addf(out, "  the cluster's own %s: image %s instead of %s\n",
@@ -233,6 +235,8 @@ json_t *plan_json(const struct site *s)
                 (int)!plan_empty(s), "apiOutage", (int)api_outage(s), "nodes", nodes, "images",
                 images, "shutOut", outsiders_json(s), "api", chores_json(s), "warning",
                 s->found.warning, "steps", plan_steps_json(s->steps));
+        if (s->found.survey.lines.n)
+                json_object_set_new(o, "provider", survey_json(&s->found.survey));
         if (s->found.services)
                 json_object_set_new(o, "services", services_json(s->found.services));
         return o;

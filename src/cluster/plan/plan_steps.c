@@ -37,6 +37,8 @@ static const struct plan_row {
                 "check that the etcd members that stay have a quorum" },
         [PLAN_LEAVE_DRAIN] = { "drain", "cordon the node and move its pods away",
                 "its pods start on other nodes", "kubectl uncordon" },
+        [PLAN_MEMBERS] = { "balancer", "take the node out of the load balancer of the API", NULL,
+                "add the node to the file again" },
         [PLAN_API_LEAVE] = { "API leave", "stop the API server in order" },
         [PLAN_ETCD_LEAVE] = { "etcd leave", "remove the member from etcd", NULL,
                 "add the node to the file again" },

@@ -29,6 +29,7 @@ enum plan_kind {
         PLAN_API_OPTIONAL, /* for nodes to be removed; with force, not required */
         PLAN_ETCD_QUORUM,  /* of the remaining members */
         PLAN_LEAVE_DRAIN,  /* evict the pods of a node to be removed */
+        PLAN_MEMBERS,      /* the provider's balancer no longer sends to it */
         PLAN_API_LEAVE,    /* stop its API server */
         PLAN_ETCD_LEAVE,   /* remove its etcd member */
         PLAN_DELETE_NODE,  /* delete the Node object */

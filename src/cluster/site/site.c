@@ -11,9 +11,11 @@ static int site_find_machines(struct site *s, const char *verb, struct error *er
 {
         struct cluster *c = s->cluster;
         s->count = c->node_count;
-        s->provider = (struct provider_run){
-                .base = s->base, .cluster = c, .state = s->identity.dir, .arena = s->arena
-        };
+        s->provider = (struct provider_run){ .base = s->base,
+                .cluster = c,
+                .state = s->identity.dir,
+                .arena = s->arena,
+                .prefix = s->identity.prefix };
         s->machines = arena_array(s->arena, struct machine, s->count);
         s->members = arena_array(s->arena, struct member, s->count);
         s->lock_path = path_join(c->dir && *c->dir ? c->dir : ".", "bundle.lock");
@@ -117,6 +119,9 @@ int member_render(struct member *m, struct error *err)
                         : facts_from_agent(m->seen.said, m->node, s->arena, &m->seen.facts, err);
         if (r == 0 && !m->plan.dropped)
                 look_at_kubelet(m);
+        m->seen.facts.provider_id = m->machine->provider_id;
+        m->seen.facts.zone = m->machine->zone;
+        m->seen.facts.region = m->machine->region;
         if (r == 0 && m->plan.etcd_initial && !m->seen.facts.etcd_initial) {
                 m->seen.facts.etcd_initial = m->plan.etcd_initial;
                 m->seen.facts.etcd_state = "existing";
@@ -217,6 +222,8 @@ void site_release(struct site *s)
         json_decref(s->found.spaces);
         if (s->own_images_timer)
                 event_free(s->own_images_timer);
+        if (s->ops && s->ops->close)
+                s->ops->close(&s->provider);
         run_release(&s->run);
         identity_release(&s->identity);
         free(s->lock_path);

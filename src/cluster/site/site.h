@@ -104,12 +104,13 @@ struct running {
         struct applying *applying; /* the agent applies one spec at a time */
         const char *failure;       /* the first entry that failed; NULL: none */
         int tries;                 /* failed connections while the machine booted */
-        bool made;     /* this run created or started the machine, which may still be booting */
-        bool named;    /* slipway's labels were sent to its Node */
-        bool labelled; /* its Node has the labels */
-        bool cordoned; /* by this run */
-        bool left;     /* it is no longer an etcd member */
-        bool back;     /* it is rolled back: whether it becomes Ready before that does not count */
+        bool made;       /* this run created or started the machine, which may still be booting */
+        bool named;      /* slipway's labels were sent to its Node */
+        bool labelled;   /* its Node has the labels */
+        bool cordoned;   /* by this run */
+        bool unbalanced; /* the provider's balancer no longer sends to it */
+        bool left;       /* it is no longer an etcd member */
+        bool back; /* it is rolled back: whether it becomes Ready before that does not count */
         const char *missing; /* a spare node that could not be reached: why; NULL: reached */
         bool late;           /* a spare node that was not Ready in time */
         const char *lacking; /* the run continued without it: why it is not Ready; otherwise NULL */
@@ -140,6 +141,7 @@ struct found {
                                             none, and neither has the cluster */
         struct outside *outside;         /* of a cluster that goes: what it has outside itself
                                             (addon/outside.h); NULL: nobody asked */
+        struct survey survey;            /* what the provider will make, and why it cannot */
         bool live;                 /* etcd has a quorum: who comes now joins something that lives */
         bool api_up;               /* the API answered when it was looked at */
         json_t *nodes;             /* all Nodes it has then */

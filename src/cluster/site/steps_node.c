@@ -97,23 +97,77 @@ void step_artifacts(struct step *s)
         fetch_next(s);
 }
 
+/* What was known of addresses before prepare. */
+struct preparing {
+        struct step *step;
+        struct ip *ips;
+        const char *endpoint;
+};
+
 static void on_prepare_says(const char *what, int permille, void *arg)
 {
-        step_doing(arg, permille, "%s", what);
+        const struct preparing *p = arg;
+        step_doing(p->step, permille, "%s", what);
 }
-static void on_prepared(struct error *err, void *arg) { step_done(arg, err); }
+
+/* Whether files or certificates of a node were already made with the addresses. */
+static bool site_rendered(const struct site *s)
+{
+        for (size_t i = 0; i < s->count; i++)
+                if (s->members[i].plan.rendered || s->members[i].plan.dropped ||
+                        s->members[i].plan.issued)
+                        return true;
+        return false;
+}
+
+/* A cloud gave another address than the one that was asked for. */
+static int prepared_check(const struct preparing *p, struct error *err)
+{
+        const struct site *s = p->step->arg;
+        const char *endpoint = cluster_endpoint_host(s->cluster);
+        char now[IP_TEXT], then[IP_TEXT];
+        if (!site_rendered(s))
+                return 0;
+        for (size_t i = 0; i < s->count; i++)
+                if (!ip_equal(&p->ips[i], &s->members[i].node->ip[0]))
+                        error_set(err, EAGAIN, EXIT_STEP,
+                                "node %s: its address is %s, and the plan was made with %s",
+                                s->members[i].node->name,
+                                ip_format(&s->members[i].node->ip[0], now),
+                                ip_format(&p->ips[i], then));
+        if (!err->code && endpoint && (!p->endpoint || !streq(p->endpoint, endpoint)))
+                error_set(err, EAGAIN, EXIT_STEP,
+                        "the API's address is %s, and the plan was made with %s", endpoint,
+                        p->endpoint ? p->endpoint : "none");
+        return err->code ? error_hint(err, "run 'slipway up' again: it uses the new address") : 0;
+}
+
+static void on_prepared(struct error *err, void *arg)
+{
+        const struct preparing *p = arg;
+        struct error other CLEANUP(error_release) = { 0 };
+        if (!err && prepared_check(p, &other) < 0)
+                err = &other;
+        step_done(p->step, err);
+}
 
 void step_prepare(struct step *s)
 {
         struct site *site = s->arg;
-        bool any = false;
+        bool any = site->found.survey.changes;
         for (size_t i = 0; i < site->count; i++)
                 any |= site->members[i].run.create != NULL;
         if (!any) {
                 step_unchanged(s);
                 return;
         }
-        site->ops->prepare(&site->provider, on_prepare_says, on_prepared, s);
+        struct preparing *p = arena_new(site->arena, struct preparing);
+        *p = (struct preparing){ .step = s,
+                .ips = arena_array(site->arena, struct ip, site->count + 1),
+                .endpoint = cluster_endpoint_host(site->cluster) };
+        for (size_t i = 0; i < site->count; i++)
+                p->ips[i] = site->members[i].node->ip[0];
+        site->ops->prepare(&site->provider, on_prepare_says, on_prepared, p);
 }
 
 /* ---- machines ---- */

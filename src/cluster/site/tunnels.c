@@ -39,7 +39,7 @@ int site_tunnels(struct site *s, struct kube_target *target, struct error *err)
         for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));)
                 nodes[n++] = c;
         if (!s->tunnel_count) {
-                if (s->cluster->provider.kind != PROVIDER_SSH ||
+                if (s->cluster->provider.kind == PROVIDER_LOCAL ||
                         !tunnel_wanted(&site_member(s, nodes[0]->name)->machine->target) ||
                         kube_direct(target, DIRECT_MS))
                         return 0;

@@ -102,6 +102,8 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
                 o, "drifted", m->seen.drift ? json_incref(m->seen.drift) : json_array());
         status_text(o, "address",
                 m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
+        if (m->machine->detail) /* the cloud's own word for its state */
+                status_text(o, "cloud", m->machine->detail);
         status_text(o, "trouble", n->trouble);
         status_json_node_problems(st, n, problems);
         return o;

@@ -38,6 +38,7 @@ static const struct {
         [PLAN_API_OPTIONAL] = { step_api_optional },
         [PLAN_ETCD_QUORUM] = { step_etcd_quorum },
         [PLAN_LEAVE_DRAIN] = { step_leave_drain },
+        [PLAN_MEMBERS] = { step_members },
         [PLAN_API_LEAVE] = { step_api_leave },
         [PLAN_ETCD_LEAVE] = { step_etcd_leave },
         [PLAN_DELETE_NODE] = { step_delete_node },

@@ -12,10 +12,12 @@
 #include "cluster/plan/issuer.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/outsiders.h"
+#include "cluster/plan/survey.h"
 #include "cluster/services/services.h"
 #include "cluster/up/up.h"
 #include "cluster/upgrade/upgrade.h"
 #include "kube/drain.h"
+#include "kube/wait.h"
 
 /* ---- before the plan: nothing changes ---- */
 
@@ -27,6 +29,11 @@ static void up_steps(struct site *s)
         struct step *preflight = run_step(r, "preflight", NULL, step_preflight, s),
                     *observe = run_step(r, "observe", NULL, step_observe, s);
         s->artifacts = run_step(r, "artifacts", NULL, step_artifacts, s);
+        if (s->ops->survey) { /* before anything is fetched or asked */
+                struct step *survey = run_step(r, s->ops->name, NULL, step_survey, s);
+                step_after(preflight, survey);
+                step_after(observe, survey);
+        }
         s->plan = run_step(r, "plan", NULL, step_plan, s);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
@@ -93,6 +100,9 @@ static struct plan_step *reach_steps(
                 return NULL;
         struct plan_step *machine = plan_add(p, PLAN_MACHINE, m),
                          *connect = plan_add(p, PLAN_CONNECT, m);
+        /* a Node keeps the providerID of the machine that registered it */
+        if (m->plan.fate == FATE_MAKE && node_provider_id(m->seen.object))
+                plan_after(machine, plan_add(p, PLAN_DELETE_NODE, m));
         plan_after(machine, prepare);
         plan_after(connect, machine);
         plan_after(check, connect);
@@ -355,6 +365,8 @@ static int keep_leaves(struct site *s, struct error *err)
 int up_observe(struct site *s, struct error *err)
 {
         int r = endpoint_check(s->cluster, err);
+        if (r == 0 && s->ops->survey)
+                r = s->ops->survey(&s->provider, s->machines, &s->found.survey, err);
         if (r < 0)
                 return r;
         up_steps(s);

@@ -3,45 +3,18 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "base/proc.h"
 #include "provider/local/local.h"
+#include "provider/login.h"
 
 char *ssh_key_path(const struct local *l) { return path_join(l->state, "ssh/id_ed25519"); }
 char *known_hosts_path(const struct local *l) { return path_join(l->state, "known_hosts"); }
 
-/* Both files get temporary names first and the private one is renamed last: if it
- * exists, both do. */
-static int make_pair(const char *path, const char *comment, struct error *err)
-{
-        char *tmp CLEANUP(free_p) = xasprintf("%s.new", path),
-                  *tmp_pub CLEANUP(free_p) = xasprintf("%s.new.pub", path);
-        char *pub CLEANUP(free_p) = xasprintf("%s.pub", path);
-        if (access(path, F_OK) == 0)
-                return 0;
-        unlink(tmp);
-        unlink(tmp_pub);
-        const char *const argv[] = { "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment,
-                "-f", tmp, NULL };
-        struct str out CLEANUP(str_release) = { 0 };
-        int r = proc_must(argv, &out, err);
-        if (r == 0 && (rename(tmp_pub, pub) < 0 || rename(tmp, path) < 0))
-                r = error_set(err, errno, EXIT_INTERNAL, "cannot write the key %s: %s", path,
-                        strerror(errno));
-        return r;
-}
-
-int ssh_key_make(const struct local *l, struct error *err)
-{
-        char *path CLEANUP(free_p) = ssh_key_path(l),
-                   *dir CLEANUP(free_p) = path_join(l->state, "ssh");
-        int r = dir_make(dir, 0700, err);
-        return r == 0 ? make_pair(path, "slipway", err) : r;
-}
+int ssh_key_make(const struct local *l, struct error *err) { return login_key_make(l->state, err); }
 
 int host_key_make(const char *dir, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(dir, "host_key");
-        return make_pair(path, "machine", err);
+        return key_pair_make(path, "machine", err);
 }
 
 void host_key_line(const char *dir, const char *address, struct str *out)
