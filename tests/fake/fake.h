@@ -14,10 +14,11 @@
 #include "cluster/site/site.h"
 #include "config/minors.h"
 
-#define FAKE_NODES 5 /* c1 c2 c3 w1 w2 */
-#define FAKE_PEERS 8
-#define FAKE_NEW   KUBERNETES_NEWEST
-#define FAKE_OLD   KUBERNETES_PREVIOUS
+#define FAKE_NODES   5 /* c1 c2 c3 w1 w2 */
+#define FAKE_PEERS   8
+#define FAKE_NEW     KUBERNETES_NEWEST
+#define FAKE_OLD     KUBERNETES_PREVIOUS
+#define FAKE_KUBELET "/usr/local/bin/kubelet"
 
 enum fault_kind {
         FAULT_NONE,
@@ -74,7 +75,8 @@ struct world {
         struct fault faults[2];
         size_t seen; /* events so far */
         bool api_gone;
-        int64_t wall; /* what the wall clock is ahead */
+        bool api_on_c1; /* the API answers only while c1 is not broken */
+        int64_t wall;   /* what the wall clock is ahead */
         struct fake_node nodes[FAKE_NODES];
         struct fake_peer peers[FAKE_PEERS];
         size_t peer_count;
@@ -111,6 +113,7 @@ int64_t fake_now(void);                 /* virtual milliseconds */
 size_t fake_index(const char *node); /* c1 is 0 */
 extern const char *const fake_names[FAKE_NODES];
 void fake_cut(size_t node);
+bool fake_api_gone(void);
 /* What a program on a node answers: its status; out and errors are filled. */
 int fake_program(
         size_t node, const char *const *argv, enum how how, struct str *out, struct str *errors);

@@ -54,6 +54,12 @@ const char *__wrap_kube_trouble(const struct kube *k);
 bool __wrap_kube_direct(const struct kube_target *target, unsigned ms);
 int __wrap_site_tunnels(struct site *s, struct kube_target *target, struct error *err);
 
+bool fake_api_gone(void)
+{
+        const struct fake_node *c1 = &world.nodes[0];
+        return world.api_gone || (world.api_on_c1 && c1->broken && streq(c1->given, FAKE_NEW));
+}
+
 /* ---- calls ---- */
 
 static void call_free(struct fake_call *c)
@@ -82,7 +88,7 @@ static struct fake_call *call_new(
                 .path = xstrdup(path),
                 .body = body ? xstrdup(body) : NULL };
         c->ms = ms ? ms : 30000;
-        c->event = fake_post(world.api_gone ? c->ms : 8, on_call, c);
+        c->event = fake_post(fake_api_gone() ? c->ms : 8, on_call, c);
         world.calls = c;
         return c;
 }
@@ -245,9 +251,9 @@ static void reply_to(struct fake_call *c, enum how how)
 {
         struct kube_reply r = { 0 };
         json_t *body = NULL;
-        if (!world.api_gone && (how == HOW_PLAIN || how == HOW_LOST))
+        if (!fake_api_gone() && (how == HOW_PLAIN || how == HOW_LOST))
                 body = answer(c, &r.status);
-        if (world.api_gone || how == HOW_LOST) {
+        if (fake_api_gone() || how == HOW_LOST) {
                 r.status = 0;
                 r.error = "the API does not answer";
         } else if (how != HOW_PLAIN) {
@@ -266,7 +272,7 @@ static void reply_to(struct fake_call *c, enum how how)
 
 static void look_ready(struct fake_call *c, enum how how)
 {
-        if (how == HOW_PLAIN && !world.api_gone) {
+        if (how == HOW_PLAIN && !fake_api_gone()) {
                 void (*fn)(void *) = c->fn.ready;
                 void *arg = c->arg;
                 call_free(c);
@@ -290,7 +296,7 @@ static void tell_nodes(struct fake_call *c, enum how how)
 {
         fake_forget(c->event);
         c->event = fake_post(how == HOW_PLAIN ? 600 * 1000 : 5000, on_call, c);
-        if (how != HOW_PLAIN || world.api_gone) {
+        if (how != HOW_PLAIN || fake_api_gone()) {
                 json_t *status = json_pack("{s:s}", "message", "no answer");
                 c->fn.seen("ERROR", status, c->arg);
                 json_decref(status);
@@ -308,10 +314,10 @@ static void tell_applied(struct fake_call *c, enum how how)
 {
         void (*fn)(const char *, void *) = c->fn.applied;
         void *arg = c->arg;
-        if (c->body && !world.api_gone && (how == HOW_PLAIN || how == HOW_LOST))
+        if (c->body && !fake_api_gone() && (how == HOW_PLAIN || how == HOW_LOST))
                 fake_deleted(c->body);
         call_free(c);
-        fn(world.api_gone          ? "the API does not answer"
+        fn(fake_api_gone()         ? "the API does not answer"
                 : how == HOW_PLAIN ? NULL
                                    : "the API refuses",
                 arg);
@@ -321,7 +327,7 @@ static void tell_list(struct fake_call *c, enum how how)
 {
         void (*fn)(json_t *, const char *, void *) = c->fn.listed;
         void *arg = c->arg;
-        bool good = how == HOW_PLAIN && !world.api_gone;
+        bool good = how == HOW_PLAIN && !fake_api_gone();
         json_t *items = !good                         ? NULL
                         : strstr(c->path, "/secrets") ? fake_metadata(c->path)
                                                       : fake_list(c->path);
@@ -334,7 +340,7 @@ static void tell_helm(struct fake_call *c, enum how how)
 {
         struct str out CLEANUP(str_release) = { 0 };
         struct helm_call call = c->helm;
-        int status = world.api_gone && call.api ? 1 : fake_helm(&call, how, &out);
+        int status = fake_api_gone() && call.api ? 1 : fake_helm(&call, how, &out);
         call_free(c);
         call.fn(&(struct helm_result){ .status = status,
                         .out = str_text(&out),
@@ -543,6 +549,7 @@ int __wrap_node_render(const struct spec_input *in, struct nodespec *out, struct
         if (control)
                 nodespec_add(out, SPEC_UNIT, CLASS_IMMUTABLE)->name = "etcd.service";
         nodespec_add(out, SPEC_UNIT, CLASS_IMMUTABLE)->name = "kubelet.service";
+        nodespec_add(out, SPEC_ARTIFACT, CLASS_MUTABLE)->path = FAKE_KUBELET;
         return 0;
 }
 

@@ -248,11 +248,14 @@ static void node_applied(struct link *l)
         etcd_started(l->node);
 }
 
-/* A control-plane node's own parts start again, and so does its etcd. */
+/* A control-plane node's own parts start again, and so does its etcd. The kubelet's program is
+ * another one only if what was given last is another version, not other files. */
 static void tell_entries(struct link *l)
 {
-        static const char *const paths[] = { "/etc/kubernetes/manifests/kube-apiserver.yaml",
-                "etcd.service", "kubelet.service" };
+        struct version had;
+        const char *const paths[] = { "/etc/kubernetes/manifests/kube-apiserver.yaml",
+                "etcd.service", "kubelet.service",
+                version_parse(world.nodes[l->node].given, &had) ? FAKE_KUBELET : "" };
         for (size_t i = 0; i < l->spec->count && !l->dead; i++)
                 for (size_t k = 0; k < ARRAY_SIZE(paths) && !l->dead; k++) {
                         const struct spec_entry *e = &l->spec->entries[i];

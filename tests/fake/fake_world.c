@@ -266,6 +266,7 @@ void fake_begin(struct site *s, const char *wanted, const char *running, size_t 
                 };
                 snprintf(world.nodes[i].version, sizeof(world.nodes[i].version), "%s", running);
                 snprintf(world.nodes[i].given, sizeof(world.nodes[i].given), "%s", running);
+                records_put(&s->found.record, s->arena, n->name)->healthy = running;
         }
         s->cluster->readiness = (struct readiness){ .value = -1, .wait = 900 };
         peers_begin(s);

@@ -108,7 +108,7 @@ static int teardown(void **state)
         return 0;
 }
 
-static void no_etcd_data(struct member *m) { json_object_del(m->seen.said, "etcd"); }
+static inline void no_etcd_data(struct member *m) { json_object_del(m->seen.said, "etcd"); }
 
 static void planned(void)
 {

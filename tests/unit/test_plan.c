@@ -335,37 +335,6 @@ static void test_stray(void **state)
         refused(EXIT_PREFLIGHT, "c3 has etcd data but is no longer an etcd member");
 }
 
-static void version(const char *now, const char *want)
-{
-        free(site.found.version);
-        site.found.version = now ? xstrdup(now) : NULL;
-        assert_true(version_parse(want, &cluster.kubernetes));
-        cluster.kubernetes.text = want;
-}
-
-static void test_versions(void **state)
-{
-        version("1.26.3", "1.26.3");
-        planned();
-        version("1.26.3", "1.26.4");
-        planned();
-        version("1.26.3", "1.27.0");
-        planned();
-        version(NULL, "1.30.0");
-        planned();
-        version("1.26.3", "1.26.2");
-        refused(EXIT_PREFLIGHT, "the cluster runs 1.26.3, and kubernetes: 1.26.2 is older");
-        site.allow_down = true;
-        planned();
-        site.removed_kube = (struct kube *)&connected;
-        version("1.26.3", "1.26.4");
-        refused(EXIT_PREFLIGHT, "from 1.26.3 to 1.26.4 while every control-plane node is replaced");
-        version("1.26.3", "1.26.3");
-        planned();
-        version("1.25.4", "1.27.1");
-        refused(EXIT_PREFLIGHT, "from 1.25.4 to 1.27.1: a minor version must not be skipped");
-}
-
 static void test_json(void **state)
 {
         leaves("g1", &worker, true);
@@ -616,7 +585,7 @@ int main(void)
                 T(test_change), T(test_drain), T(test_machines), T(test_join), T(test_promote),
                 T(test_not_begun), T(test_quorum), T(test_proxy_mode), T(test_quorum_replaced),
                 T(test_former_is_off), T(test_unknown), T(test_refused), T(test_quorum_learner),
-                T(test_worker_leaves), T(test_loss), T(test_stray), T(test_versions), T(test_json),
+                T(test_worker_leaves), T(test_loss), T(test_stray), T(test_json),
                 T(test_steps_in_order), T(test_saved), T(test_up_removes), T(test_reset_of_one),
                 T(test_reset_of_two), T(test_all_leave), T(test_approval), T(test_encryption_comes),
                 T(test_encryption_stays) };

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "cluster/etcd/etcd.h"
+#include "cluster/site/proven.h"
 #include "cluster/site/removed.h"
 
 #define ID_W3 "0123456789abcdef0123456789abcdef"
@@ -89,6 +90,8 @@ static void test_round(void **state)
                                 .ip = "192.0.2.7",
                                 .host_key = KEY,
                                 .machine_id = ID_W3,
+                                .healthy = "1.26.3",
+                                .unproven = i == 38 ? "1.27.1" : NULL,
                                 .roles = ROLE_WORKER };
         assert_ptr_equal(records_put(&r, &arena, "n7"), records_find(&r, "n7"));
         records_drop(&r, "n0");
@@ -112,6 +115,23 @@ static void test_round(void **state)
         assert_string_equal(h->ip, "192.0.2.7");
         assert_int_equal(h->port, 2222);
         assert_int_equal(h->roles, ROLE_WORKER);
+        assert_string_equal(h->healthy, "1.26.3");
+        assert_string_equal(h->unproven, "1.27.1");
+        assert_null(records_find(&r, "n37")->unproven);
+}
+
+/* A record without versions, as slipway wrote it before it kept them. */
+static void test_without_versions(void **state)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        put("record.json",
+                "{\"version\":1,\"existed\":true,\"nodes\":[{\"name\":\"c1\",\"address\":\"192.0.2.1\",\"roles\":3}]}");
+        struct host_records r = reads();
+        assert_int_equal(r.n, 1);
+        assert_null(r.v[0].healthy);
+        assert_null(r.v[0].unproven);
+        assert_int_equal(records_write(dir, &r, &err), 0);
+        assert_int_equal(reads().n, 1);
 }
 
 /* What the version before wrote: its control-plane and etcd nodes, and the first of all nothing but
@@ -145,7 +165,12 @@ static void test_damaged(void **state)
                 "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"address\":\"-oProxyCommand=x\"}]}",
                 "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"address\":\"b\\u001b[2J\"}]}",
                 "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"port\":70000}]}",
-                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"machineId\":5}]}" };
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"machineId\":5}]}",
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"healthyVersion\":1.26}]}",
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"healthyVersion\":\"newest\"}]}",
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"healthyVersion\":\"1.26.3/../x\"}]}",
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"healthyVersion\":\"1.26.3\",\"unprovenVersion\":\"1.27\"}]}",
+                "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"unprovenVersion\":\"1.27.1\"}]}" };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 put("record.json", bad[i]);
                 refuses("is damaged");
@@ -337,11 +362,76 @@ static void test_replaced(void **state)
         site_end();
 }
 
+/* ---- the version with which a node was last healthy ---- */
+
+static void row_is(const char *healthy, const char *unproven)
+{
+        struct host_records r = reads();
+        const struct host_record *h = records_find(&r, "c1");
+        assert_non_null(h);
+        if (healthy)
+                assert_string_equal(h->healthy, healthy);
+        else
+                assert_null(h->healthy);
+        if (unproven)
+                assert_string_equal(h->unproven, unproven);
+        else
+                assert_null(h->unproven);
+}
+
+static void wants(const char *version)
+{
+        assert_true(version_parse(version, &cluster.kubernetes));
+        cluster.kubernetes.text = version;
+}
+
+/* Each line on disk is what a run that is killed there leaves. */
+static void test_proven(void **state)
+{
+        struct member m = { .site = &site, .node = &nodes[0], .seen.said = json_object() };
+        site_new();
+        wants("1.27.1");
+        proven_begin(&m, "1.26.3"); /* it has no row: nothing to keep */
+        assert_null(member_healthy_version(&m));
+        json_object_set_new(m.seen.said, "machineId", json_string(ID_W3));
+        member_record(&m);
+        row_is(NULL, NULL);
+        proven_begin(&m, "1.26.3-odd"); /* what the API reports may be anything */
+        row_is(NULL, NULL);
+        proven_begin(&m, "1.26.3");
+        row_is("1.26.3", "1.27.1");
+        assert_true(member_unproven(&m) && member_unproven_wanted(&m));
+        member_record(&m);          /* the next run */
+        proven_begin(&m, "1.27.1"); /* its Node reports the version that was never healthy */
+        row_is("1.26.3", "1.27.1");
+        proven_back(&m);
+        row_is("1.26.3", NULL);
+        assert_false(member_unproven(&m) || member_unproven_wanted(&m));
+        assert_string_equal(member_healthy_version(&m), "1.26.3");
+        proven_begin(&m, "1.26.3");
+        proven_healthy(&m);
+        row_is("1.27.1", NULL);
+        wants("1.26.3"); /* rollback */
+        proven_begin(&m, "1.27.1");
+        row_is("1.27.1", "1.26.3");
+        wants("1.27.1"); /* and the file has the newer one again: it was healthy with that */
+        assert_true(member_unproven(&m) && !member_unproven_wanted(&m));
+        /* another machine with the same name was never healthy */
+        json_object_set_new(
+                m.seen.said, "machineId", json_string("ffffffffffffffffffffffffffffffff"));
+        assert_null(member_healthy_version(&m));
+        assert_false(member_unproven(&m));
+        member_record(&m);
+        row_is(NULL, NULL);
+        json_decref(m.seen.said);
+        site_end();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(test_round), T(test_upgrade), T(test_damaged),
-                T(test_recorded), T(test_forged), T(test_forged_peer), T(test_taken),
-                T(test_machine), T(test_replaced) };
+        const struct CMUnitTest tests[] = { T(test_round), T(test_without_versions),
+                T(test_upgrade), T(test_damaged), T(test_proven), T(test_recorded), T(test_forged),
+                T(test_forged_peer), T(test_taken), T(test_machine), T(test_replaced) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,14 @@
 #include "cluster/apply/back.h"
 #include "cluster/apply/readiness.h"
 #include "cluster/site/op.h"
+#include "cluster/site/proven.h"
 #include "kube/drain.h"
 
 /* To uncordon it, through an API that was just ready. */
 #define BACK_CORDON_MS 60000
+/* Until the API of a node that was returned is ready, whatever upgrade.healthTimeout says: a slow
+ * computer would leave the node cordoned. */
+#define BACK_API_SECONDS 300
 
 struct back {
         struct op op;
@@ -44,12 +48,29 @@ static void back_over(struct back *b, const char *trouble)
 
 static void on_back_late(struct op *o)
 {
-        back_over((struct back *)o, "the API does not answer; the node is still cordoned");
+        struct back *b = (struct back *)o;
+        back_over(b,
+                b->m->run.cordoned ? "the API does not answer; the node is still cordoned" : NULL);
 }
 
 static void on_back_uncordoned(const struct kube_reply *reply, void *arg)
 {
         back_over(arg, reply->error);
+}
+
+/* Only slipway's own cordon: this run's, or one that an interrupted run left. */
+static void on_back_node(const struct kube_reply *reply, void *arg)
+{
+        struct back *b = arg;
+        bool ours = false;
+        if (op_over(&b->op))
+                return;
+        if (reply->error && reply->status != 404)
+                back_over(b, reply->error);
+        else if (reply->body && node_cordoned(reply->body, &ours) && ours)
+                kube_cordon(b->op.site->kube, b->m->node->name, false, on_back_uncordoned, b);
+        else
+                back_over(b, NULL);
 }
 
 /* Its API server may be the only one and may still be starting. */
@@ -60,24 +81,34 @@ static void on_back_api(void *arg)
         if (op_over(&b->op))
                 return;
         op_later(&b->op, BACK_CORDON_MS, on_back_late);
-        kube_cordon(b->op.site->kube, b->m->node->name, false, on_back_uncordoned, b);
+        char *path CLEANUP(free_p) = xasprintf("/api/v1/nodes/%s", b->m->node->name);
+        kube_request(b->op.site->kube, "GET", path, NULL, NULL, 5000, on_back_node, b);
 }
 
 static void back_uncordon(struct back *b)
 {
         struct site *s = b->op.site;
-        op_later(&b->op, (unsigned)s->cluster->upgrade.health_timeout * 1000, on_back_late);
+        unsigned seconds = (unsigned)s->cluster->upgrade.health_timeout;
+        op_later(&b->op, (seconds > BACK_API_SECONDS ? seconds : BACK_API_SECONDS) * 1000,
+                on_back_late);
         b->wait = kube_wait_ready(s->kube, 300, on_back_api, b);
 }
 
 static void on_back_applied(struct member *m, unsigned failed, struct error *cut, void *arg)
 {
         struct back *b = arg;
-        if (cut)
+        const struct site *s = m->site;
+        if (cut) {
                 back_over(b, cut->message ? cut->message : "the connection was cut");
-        else if (failed)
+                return;
+        }
+        if (failed) {
                 back_over(b, "some entries could not be applied");
-        else if (m->run.cordoned && m->site->kube)
+                return;
+        }
+        proven_back(m);
+        /* without the API nobody knew whether an interrupted run had cordoned it */
+        if (s->kube && (m->run.cordoned || !s->found.api_up))
                 back_uncordon(b);
         else
                 back_over(b, NULL);

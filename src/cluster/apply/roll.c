@@ -4,6 +4,7 @@
 #include "cluster/apply/roll.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/site/op.h"
+#include "cluster/site/proven.h"
 #include "kube/drain.h"
 #include "kube/wait.h"
 
@@ -199,10 +200,12 @@ static void on_kubelet(const struct kube_reply *reply, void *arg)
         struct looking *l = arg;
         if (op_over(&l->op))
                 return;
-        if (reply->error)
+        if (reply->error) {
                 roll_again(l, "the kubelet");
-        else
-                looking_end(l);
+                return;
+        }
+        proven_healthy(l->member);
+        looking_end(l);
 }
 
 static void on_roll_node(const struct kube_reply *reply, void *arg)
@@ -357,7 +360,7 @@ void step_healthy(struct step *s)
         const char *argv[8] = { "systemctl", "start" };
         size_t n = 2;
         if (m->run.apply && m->run.apply->state == STEP_KEPT && !m->plan.joins && !m->run.made &&
-                !m->plan.registers) {
+                !m->plan.registers && !m->plan.unproven) {
                 step_unchanged(s);
                 return;
         }

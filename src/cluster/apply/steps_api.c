@@ -4,6 +4,7 @@
 
 #include "cluster/apply/readiness.h"
 #include "cluster/apply/roll.h"
+#include "cluster/site/proven.h"
 #include "config/fabric.h"
 #include "kube/wait.h"
 
@@ -160,6 +161,22 @@ static bool fabric_up(const struct member *m)
         return !up || json_object_get(annotations, up);
 }
 
+/* For nodes that have no step "healthy", or whose step found nothing to look at. */
+static void ready_proves(struct member *m)
+{
+        const struct step *healthy = m->run.healthy;
+        const char *runs = member_version(m);
+        if (node_ready(m->seen.object) && runs && streq(runs, m->site->cluster->kubernetes.text) &&
+                (!healthy || healthy->state == STEP_DONE || healthy->state == STEP_KEPT))
+                proven_healthy(m);
+}
+
+static void ready_end(struct member *m)
+{
+        ready_proves(m);
+        step_done(m->run.ready, NULL);
+}
+
 static void steps_api_look(struct member *m)
 {
         struct step *s = m->run.ready;
@@ -173,13 +190,13 @@ static void steps_api_look(struct member *m)
                 step_doing(s, -1, "registered, labels on their way");
         else if (m->site->cluster->network.fabric.kind == FABRIC_NONE)
                 /* registered: it becomes Ready when the user installs a fabric */
-                step_done(s, NULL);
+                ready_end(m);
         else if (!node_ready(m->seen.object))
                 step_doing(s, -1, "registered, not Ready yet");
         else if (!fabric_up(m))
                 step_doing(s, -1, "Ready, waiting for the fabric");
         else
-                step_done(s, NULL);
+                ready_end(m);
 }
 
 /* A node without its labels is not finished, even if it is Ready. */

@@ -2,6 +2,7 @@
 #include "cluster/apply/back.h"
 #include "cluster/apply/roll.h"
 #include "cluster/site/op.h"
+#include "cluster/site/proven.h"
 
 static void on_node_applied(struct member *m, unsigned failed, struct error *cut, void *arg)
 {
@@ -30,11 +31,14 @@ void step_apply(struct step *s)
                 json_object_get(m->seen.said, "node")) {
                 member_drop_spec(m);
                 step_unchanged(s);
-        } else
+        } else {
+                if (upgrade_member(m))
+                        proven_begin(m, m->seen.before);
                 member_apply(m, s,
                         &(struct apply_request){ .items = member_items(m),
                                 .count = m->site->item_count,
                                 .make = member_render,
                                 .fn = on_node_applied,
                                 .arg = s });
+        }
 }

@@ -3,6 +3,8 @@
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/plan.h"
 #include "cluster/plan/replaced.h"
+#include "cluster/plan/versions.h"
+#include "cluster/site/proven.h"
 #include "config/fabric.h"
 #include "kube/wait.h"
 
@@ -65,20 +67,6 @@ bool member_is(const struct member *m, const json_t *object)
         const char *its = json_string_value(json_object_get(
                 json_object_get(json_object_get(object, "status"), "nodeInfo"), "machineID"));
         return !mine || !*mine || !its || !*its || streq(mine, its);
-}
-
-const char *member_version(const struct member *m)
-{
-        const char *v = json_string_value(json_object_get(
-                json_object_get(json_object_get(m->seen.object, "status"), "nodeInfo"),
-                "kubeletVersion"));
-        return v ? v + (*v == 'v') : NULL;
-}
-
-bool upgrade_member(const struct member *m)
-{
-        return m->plan.fate == FATE_CHANGE && m->seen.before &&
-               !streq(m->seen.before, m->site->cluster->kubernetes.text);
 }
 
 /* ---- refusals ---- */
@@ -208,68 +196,6 @@ static int check_strays(const struct site *s, struct error *err)
         return 0;
 }
 
-/* ---- versions ---- */
-
-int plan_check_version(const struct site *s, struct error *err)
-{
-        struct version now, want = s->cluster->kubernetes;
-        const char *text = s->found.version;
-        if (!text || !version_parse(text, &now))
-                return 0;
-        int order = version_compare(&want, &now);
-        if (order < 0 && !s->allow_down) {
-                error_set(err, EINVAL, EXIT_PREFLIGHT,
-                        "the cluster runs %s, and kubernetes: %s is older", text, want.text);
-                return error_hint(err,
-                        "Kubernetes is not downgraded by editing its version: 'slipway rollback' returns to the previous version; nothing was changed");
-        }
-        if (want.minor > now.minor + 1) {
-                error_set(err, EINVAL, EXIT_PREFLIGHT,
-                        "from %s to %s: a minor version must not be skipped", text, want.text);
-                return error_hint(err, "upgrade to %ld.%ld first; nothing was changed",
-                        (long)now.major, (long)now.minor + 1L);
-        }
-        if (order && s->removed_kube) {
-                error_set(err, EINVAL, EXIT_PREFLIGHT,
-                        "from %s to %s while every control-plane node is replaced: that is two changes at once",
-                        text, want.text);
-                return error_hint(err,
-                        "run 'slipway up' with kubernetes: %s first, then 'slipway upgrade %s'; nothing was changed",
-                        text, want.text);
-        }
-        return 0;
-}
-
-static bool runs_pods(const char *path)
-{
-        static const char *const names[] = { "/kubelet", "/containerd", "/containerd-shim-runc-v2",
-                "/runc", "/crun", "/crio" };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (has_suffix(path, names[i]))
-                        return true;
-        return false;
-}
-
-/* Pods are evicted before the program of the kubelet or the container runtime changes. Changed
- * flags do not affect pods. */
-static bool needs_drain(const struct member *m)
-{
-        const char *now = member_version(m);
-        struct version running;
-        if (!(m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER)) || !m->seen.object)
-                return false;
-        if (now && version_parse(now, &running) &&
-                version_compare(&running, &m->site->cluster->kubernetes) != 0)
-                return true;
-        /* not if adopted: then the same version only comes from another path */
-        for (size_t i = 0; i < m->plan.change_count && !member_adopted(m); i++)
-                if (m->plan.changes[i].kind == SPEC_ARTIFACT &&
-                        m->plan.changes[i].state == STATE_CHANGED &&
-                        runs_pods(m->plan.changes[i].name))
-                        return true;
-        return false;
-}
-
 /* ---- the plan ---- */
 
 static void decide_etcd(struct site *s, struct member *m)
@@ -298,13 +224,16 @@ static void plan_decide(struct site *s, struct member *m)
         if (!m->run.connect)
                 m->plan.fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
         decide_etcd(s, m);
-        m->seen.before = member_version(m) ? arena_strdup(s->arena, member_version(m)) : NULL;
+        m->seen.before = version_before(m);
         m->seen.was_ready = m->seen.object && node_ready(m->seen.object);
         for (size_t i = 0; i < m->plan.change_count; i++) {
                 m->plan.restarts |= plan_part(&m->plan.changes[i]);
                 m->plan.commands |= m->plan.changes[i].kind == SPEC_COMMAND;
         }
-        m->plan.drains = m->plan.fate == FATE_CHANGE && s->found.api_up && needs_drain(m);
+        m->plan.unproven = !m->run.missing && member_unproven_wanted(m);
+        if (m->plan.unproven && m->plan.fate == FATE_KEEP)
+                m->plan.fate = FATE_CHANGE;
+        m->plan.drains = m->plan.fate == FATE_CHANGE && s->found.api_up && version_drains(m);
         m->plan.note = m->run.missing ? arena_printf(s->arena, "left out, as readiness allows: %s",
                                                 m->run.missing)
                                       : member_replaced(m);

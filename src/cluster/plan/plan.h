@@ -29,7 +29,8 @@ void step_compare(struct step *s);   /* arg: member */
 /* Decides fates, restarts and joins from what was observed. Refuses, with nothing changed, what
  * must not be done: quorum, skew, lost data. */
 int plan_make(struct site *s, struct error *err);
-/* The check that needs only the API, so that nothing is fetched for a version that is refused. */
+/* The check that needs only the API and the record, so that nothing is fetched for a version that
+ * is refused. */
 int plan_check_version(const struct site *s, struct error *err);
 bool plan_empty(const struct site *s);
 /* As text and as JSON. */

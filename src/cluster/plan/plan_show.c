@@ -84,6 +84,10 @@ static void node_words(const struct member *m, struct str *out)
                 else if (!m->plan.restarts && m->plan.change_count)
                         str_add(out, "disrupts nothing");
         }
+        if (m->plan.unproven && upgrade_member(m))
+                text_addf(out,
+                        "%san interrupted run began to change it to %s: it is rolled back to %s if it does not become healthy",
+                        out->len ? "; " : "", m->site->cluster->kubernetes.text, m->seen.before);
         /* known only when it runs */
         const char *etcd =
                 m->plan.joins && m->plan.fate == FATE_START

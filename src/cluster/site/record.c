@@ -15,6 +15,7 @@
 static const struct {
         const char *key;
         size_t at;
+        bool version;
 } record_texts[] = {
         { "name", offsetof(struct host_record, name) },
         { "address", offsetof(struct host_record, address) },
@@ -22,6 +23,8 @@ static const struct {
         { "ip", offsetof(struct host_record, ip) },
         { "hostKey", offsetof(struct host_record, host_key) },
         { "machineId", offsetof(struct host_record, machine_id) },
+        { "healthyVersion", offsetof(struct host_record, healthy), true },
+        { "unprovenVersion", offsetof(struct host_record, unproven), true },
 };
 
 static const char **record_text(struct host_record *h, size_t i)
@@ -76,6 +79,12 @@ static bool record_plain(const char *text)
         return true;
 }
 
+static bool record_valid(size_t i, const char *text)
+{
+        struct version v;
+        return record_plain(text) && (!record_texts[i].version || version_parse(text, &v));
+}
+
 static bool record_row(const json_t *o, struct arena *a, struct host_records *out)
 {
         struct host_record h = { 0 };
@@ -83,11 +92,12 @@ static bool record_row(const json_t *o, struct arena *a, struct host_records *ou
         for (size_t i = 0; i < ARRAY_SIZE(record_texts); i++) {
                 const json_t *v = json_object_get(o, record_texts[i].key);
                 const char *text = json_string_value(v);
-                if (v && (!text || !record_plain(text)))
+                if (v && (!text || !record_valid(i, text)))
                         return false;
                 *record_text(&h, i) = text ? arena_strdup(a, text) : NULL;
         }
-        if (!h.name || port < 0 || port > 65535 || records_find(out, h.name))
+        if (!h.name || (h.unproven && !h.healthy) || port < 0 || port > 65535 ||
+                records_find(out, h.name))
                 return false;
         h.port = (long)port;
         h.roles = (unsigned)json_integer_value(json_object_get(o, "roles")) & RECORD_ROLES;

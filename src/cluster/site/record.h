@@ -13,6 +13,11 @@ struct host_record { /* texts are NULL if unknown */
         const char *ip;       /* the address used within the cluster */
         const char *host_key; /* "ssh-ed25519 SHA256:…", as reported by ssh */
         const char *machine_id;
+        /* the version of Kubernetes with which the node was last healthy */
+        const char *healthy;
+        /* a run has begun to change it to this version, and none has seen it healthy since, or
+         * rolled back */
+        const char *unproven;
         unsigned roles;
 };
 

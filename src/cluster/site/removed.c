@@ -9,8 +9,8 @@
 /* ---- the record ---- */
 
 /* A run continues without the record: hosts that are missing in it will only not be connected to
- * after they are removed from the file. */
-static void record_save(struct site *s)
+ * after they are removed from the file, and a node's previous version is asked of the API only. */
+void site_record_save(struct site *s)
 {
         struct error ignored CLEANUP(error_release) = { 0 };
         if (!s->identity.looking)
@@ -22,7 +22,7 @@ bool site_existed(const struct site *s) { return s->found.record.existed; }
 void site_record_cluster(struct site *s)
 {
         s->found.record.existed = true;
-        record_save(s);
+        site_record_save(s);
 }
 
 void site_record_prune(struct site *s)
@@ -37,7 +37,7 @@ void site_record_clear(struct site *s)
 {
         s->found.record.n = 0;
         s->found.record.existed = false;
-        record_save(s);
+        site_record_save(s);
 }
 
 /* 32 hexadecimal digits; a machine that was never set up has a word
@@ -49,6 +49,12 @@ const char *member_machine_id(const struct member *m)
 }
 
 static bool same_text(const char *a, const char *b) { return a && b ? streq(a, b) : a == b; }
+
+/* What is known of a machine's versions is not true for another machine. */
+static bool record_same_machine(const struct host_record *a, const struct host_record *b)
+{
+        return !a->machine_id || !b->machine_id || streq(a->machine_id, b->machine_id);
+}
 
 static bool record_same(const struct host_record *a, const struct host_record *b)
 {
@@ -76,17 +82,21 @@ void member_record(struct member *m)
                                     : h->host_key,
                 .machine_id = id ? arena_strdup(s->arena, id) : NULL,
                 .roles = n->pool->roles };
+        if (record_same_machine(h, &now)) {
+                now.healthy = h->healthy;
+                now.unproven = h->unproven;
+        }
         /* an old record is always rewritten */
         if (!s->found.record.old && record_same(h, &now))
                 return;
         *h = now;
-        record_save(s);
+        site_record_save(s);
 }
 
 void member_unrecord(struct member *m)
 {
         records_drop(&m->site->found.record, m->node->name);
-        record_save(m->site);
+        site_record_save(m->site);
 }
 
 const char *member_replaced(const struct member *m)

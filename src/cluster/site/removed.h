@@ -6,6 +6,8 @@
 
 /* Whether the cluster's API has answered before: then a blank etcd means lost data. */
 bool site_existed(const struct site *s);
+/* Writes the record, unless the run only looks. */
+void site_record_save(struct site *s);
 /* The API has answered: writes that into the record. */
 void site_record_cluster(struct site *s);
 /* At the end of a run: deletes the removed nodes from the record. */

@@ -63,7 +63,7 @@ struct observed {
         /* its etcd member votes and has a leader; only queried if a member is to be removed */
         bool etcd_healthy;
         json_t *object;     /* its Node object in the API */
-        const char *before; /* its kubelet's version before the plan; NULL: none */
+        const char *before; /* its version before the plan (versions.h); NULL: unknown */
         bool was_ready;     /* Ready before the plan */
 };
 
@@ -85,6 +85,7 @@ struct planned {
         bool joins;        /* its etcd member joins a running etcd as a learner */
         bool promotes;     /* its etcd member is a learner and must be promoted */
         bool registers;    /* it is running, but has no Node object */
+        bool unproven;     /* an interrupted run gave it the wanted version; see proven.h */
         bool commands;     /* runs commands of the user, with unknown disruption */
         /* the members it joins and itself; NULL: all members start together */
         const char *etcd_initial;

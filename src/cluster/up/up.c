@@ -223,7 +223,8 @@ static void apply_steps(
                 if (comes_to_etcd(m))
                         join_steps(m, q);
                 else if (s->found.live && up_is_control(m) && m->plan.fate == FATE_CHANGE &&
-                         (m->plan.restarts & PARTS_ONE_BY_ONE || m->plan.commands))
+                         (m->plan.restarts & PARTS_ONE_BY_ONE || m->plan.commands ||
+                                 m->plan.unproven))
                         q->last = change_steps(m, q, q->last);
         }
         /* nodes to be removed serve until their replacements do */
@@ -237,7 +238,8 @@ static void apply_steps(
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
                 if (s->found.live && !up_is_control(m) && m->plan.fate == FATE_CHANGE &&
-                        (m->plan.drains || m->plan.restarts & PARTS_ONE_BY_ONE)) {
+                        (m->plan.drains || m->plan.restarts & PARTS_ONE_BY_ONE ||
+                                m->plan.unproven)) {
                         struct plan_step *after =
                                 m->plan.drains && n >= at_once ? drained[n - at_once] : NULL;
                         struct plan_step *last = change_steps(m, q, after ? after : q->last);

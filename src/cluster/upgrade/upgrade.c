@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cluster/site/op.h"
+#include "cluster/site/proven.h"
 #include "cluster/etcd/snapshots.h"
 #include "cluster/upgrade/upgrade.h"
 
@@ -149,8 +150,8 @@ void step_remember(struct step *step)
         kube_request(s->kube, "GET", "/apis", NULL, NULL, 0, on_upgrade_groups, step);
 }
 
-/* A control-plane node already has the new version: this run continues an interrupted one, and
- * previous.json is written. */
+/* A control-plane node already has the new version, or a node was to get it: this run continues an
+ * interrupted one, and previous.json is written. */
 static bool upgrade_begun(const struct site *s)
 {
         struct version v;
@@ -158,8 +159,9 @@ static bool upgrade_begun(const struct site *s)
                 const char *now = s->members[i].node->pool->roles & ROLE_CONTROL_PLANE
                                           ? member_version(&s->members[i])
                                           : NULL;
-                if (now && version_parse(now, &v) &&
-                        version_compare(&v, &s->cluster->kubernetes) == 0)
+                if (member_unproven_wanted(&s->members[i]) ||
+                        (now && version_parse(now, &v) &&
+                                version_compare(&v, &s->cluster->kubernetes) == 0))
                         return true;
         }
         return false;
