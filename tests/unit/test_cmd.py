@@ -171,6 +171,7 @@ spec:
 @pytest.mark.parametrize("by, status, sentence, hint", [
     ("etcd restore", 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
     (None, 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
+    ("damaged", 8, "a restore of etcd was begun and has not ended", "slipway etcd restore SNAPSHOT"),
     ("rollback", 2, "/nowhere/before.db", None),  # its own: it goes on, and here finds no snapshot
 ])
 def test_rollback_leaves_a_restore_alone(tmp_path, by, status, sentence, hint):
@@ -180,7 +181,7 @@ def test_rollback_leaves_a_restore_alone(tmp_path, by, status, sentence, hint):
     state = tmp_path / ".slipway" / "x"
     (state / "previous.json").write_text(f'{{"version": "{PREVIOUS}", "snapshot": "/nowhere/before.db", "groups": {{}}}}')
     marker = {"snapshot": "/nowhere/other.db", "sha256": "00", "token": "t", "restored": False} | ({"by": by} if by else {})
-    (state / "etcd-restore.json").write_text(json.dumps(marker))
+    (state / "etcd-restore.json").write_text("{" if by == "damaged" else json.dumps(marker))
     r = slipway("rollback", "--yes", "--force", cwd=tmp_path)
     assert r.returncode == status and sentence in r.stderr and (not hint or hint in r.stderr), r.stderr
     assert (tmp_path / "cluster.yaml").read_text() == UPGRADED

@@ -13,13 +13,17 @@ static char *marker_path(const struct site *s)
 
 /* ---- unfinished restores ---- */
 
+/* NULL: no restore was begun. A marker that cannot be read is an empty one: a restore was begun. */
 static json_t *marker_read(const char *path)
 {
         struct str text CLEANUP(str_release) = { 0 };
         struct error none CLEANUP(error_release) = { 0 };
-        return access(path, F_OK) == 0 && file_read(path, MARKER_MAX, &text, &none) == 0
-                       ? json_loads(str_text(&text), 0, NULL)
-                       : NULL;
+        if (access(path, F_OK) != 0)
+                return NULL;
+        json_t *o = file_read(path, MARKER_MAX, &text, &none) == 0
+                            ? json_loads(str_text(&text), 0, NULL)
+                            : NULL;
+        return o ? o : json_object();
 }
 
 int restore_unfinished(const struct site *s, struct error *err)
