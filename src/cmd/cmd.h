@@ -84,6 +84,7 @@ int cmd_certs(const struct options *o, struct error *err);
 int certs_approve(const struct options *o, struct error *err); /* of cmd_certs; approve.c */
 int cmd_encryption(const struct options *o, struct error *err);
 int cmd_completion(const struct options *o, struct error *err);
+int cmd_export(const struct options *o, struct error *err);
 int cmd_etcd(const struct options *o, struct error *err);
 int cmd_help(const struct options *o, struct error *err);
 int cmd_init(const struct options *o, struct error *err);

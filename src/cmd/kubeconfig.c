@@ -17,7 +17,7 @@ static void say_way(const struct cluster *c)
         char host[IP_TEXT + 2];
         size_t i = 0;
         const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
-        if (c->provider.kind != PROVIDER_SSH || !bastion || !n)
+        if (!provider_has_hosts(&c->provider) || !bastion || !n)
                 return;
         print_err(
                 "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s%.*s%s%s%s\n",

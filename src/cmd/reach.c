@@ -68,8 +68,10 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
                 m->machine->state == MACHINE_STOPPED  ? "is stopped"
                 : m->machine->state == MACHINE_ABSENT ? "does not exist yet"
                                                       : "has no address yet");
-        error_hint(err, m->machine->state == MACHINE_STOPPED ? "slipway up starts it"
-                                                             : "slipway up creates it");
+        error_hint(err, "%s",
+                m->machine->state == MACHINE_STOPPED ? "slipway up starts it"
+                : r->site.ops->missing               ? r->site.ops->missing
+                                                     : "slipway up creates it");
         return NULL;
 }
 

@@ -49,16 +49,10 @@ static enum format format_of(const char *name)
         return FORMAT_FILES;
 }
 
-/* The format of user-data: what the provider's images read, or without a cloud what the
- * node's OS reads. */
 static bool as_ignition(const struct render *r, const struct node *n)
 {
-        const struct provider *p = &r->cluster->provider;
-        if (r->format != FORMAT_USER_DATA)
-                return r->format == FORMAT_IGNITION;
-        return p->kind == PROVIDER_OPENSTACK ? p->openstack.user_data == USER_DATA_IGNITION
-               : p->kind == PROVIDER_AWS     ? p->aws.user_data == USER_DATA_IGNITION
-                                             : n->pool->os && streq(n->pool->os, "flatcar");
+        return r->format == FORMAT_USER_DATA ? userdata_format(r->cluster, n) == USER_DATA_IGNITION
+                                             : r->format == FORMAT_IGNITION;
 }
 
 static int unknown_node(struct render *r, const char *name, struct error *err)

@@ -83,10 +83,11 @@ static void print_plan(const struct options *o, const struct site *s)
         print_text(stdout, str_text(&text));
 }
 
-/* Reports the problems that preflight found, not only its failure. */
+/* Reports the problems that preflight and the provider found, not only their failure. */
 static void on_problem(struct run *r, struct step *s, const char *change, void *arg)
 {
-        if (streq(s->name, "preflight"))
+        const struct site *site = arg;
+        if (streq(s->name, "preflight") || streq(s->name, site->ops->name))
                 print_err("%s\n", change);
 }
 
@@ -101,7 +102,7 @@ int cmd_plan(const struct options *o, struct error *err)
                 return r;
         r = site_look(&s, base, &a, c, operate_state(o), err);
         if (r == 0) {
-                run_observe(&s.run, &(struct run_observer){ .on_change = on_problem });
+                run_observe(&s.run, &(struct run_observer){ .on_change = on_problem, .arg = &s });
                 r = up_observe(&s, err);
         }
         if (r == 0)

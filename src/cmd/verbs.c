@@ -225,6 +225,20 @@ const struct verb verb_table[] = {
                         "directory; no machine is contacted. Neither contains a password.",
                 .options = "ssh-config ansible",
                 .run = cmd_inventory },
+        { .name = "export",
+                .args = "terraform",
+                .arg_words = "terraform",
+                .min_args = 1,
+                .max_args = 1,
+                .summary = "write Terraform files that create the cluster's machines",
+                .help = "For provider terraform: writes main.tf.json, modules and the user-data of "
+                        "every node to provider.terraform.dir, or to the directory given with -d. "
+                        "'tofu apply' or 'terraform apply' there creates network, machines and load "
+                        "balancer; 'slipway up' then creates the cluster on them. Files that "
+                        "slipway did not write, or that were changed since, are not overwritten. "
+                        "The user-data contains no versions, so an upgrade changes no machine.",
+                .options = "dir",
+                .run = cmd_export },
         { .name = "logs",
                 .args = "NODE [COMPONENT]",
                 .min_args = 1,

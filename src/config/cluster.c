@@ -126,6 +126,11 @@ size_t cluster_dns(const struct cluster *c, struct ip out[2])
         return n;
 }
 
+bool provider_has_hosts(const struct provider *p)
+{
+        return p->kind == PROVIDER_SSH || p->kind == PROVIDER_TERRAFORM;
+}
+
 void strings_add(struct arena *a, struct strings *s, const char *v)
 {
         const char **all = arena_array(a, const char *, s->n + 1);

@@ -127,7 +127,13 @@ struct pools {
         struct pool *v;
 };
 
-enum provider_kind { PROVIDER_LOCAL, PROVIDER_SSH, PROVIDER_OPENSTACK, PROVIDER_AWS };
+enum provider_kind {
+        PROVIDER_LOCAL,
+        PROVIDER_SSH,
+        PROVIDER_OPENSTACK,
+        PROVIDER_AWS,
+        PROVIDER_TERRAFORM
+};
 enum user_data { USER_DATA_CLOUD_INIT, USER_DATA_IGNITION };
 
 struct provider_local {
@@ -183,13 +189,22 @@ struct provider_aws {
         const char *bastion;
 };
 enum aws_lb { AWS_LB_NLB, AWS_LB_NONE };
+struct provider_terraform {
+        struct provider_ssh ssh; /* first: its machines are reached like hosts */
+        int platform;            /* index into platform_names; platform.h has the table */
+        const char *dir;
+        enum user_data user_data;
+        bool load_balancer;
+        struct pairs variables;
+};
 struct provider {
         const struct tree *src;
         enum provider_kind kind;
         struct provider_local local;
-        struct provider_ssh ssh;
+        struct provider_ssh ssh; /* also of provider terraform */
         struct provider_openstack openstack;
         struct provider_aws aws;
+        struct provider_terraform terraform;
 };
 
 struct api {
@@ -584,6 +599,15 @@ struct cluster {
 };
 
 struct problems;
+
+/* Its machines are hosts that are reached over ssh as provider.ssh says: nothing creates or deletes
+ * them here. */
+bool provider_has_hosts(const struct provider *p);
+/* The addresses that the cluster uses for a node: its first family first, in whatever order they
+ * were written. */
+void node_set_ips(const struct cluster *c, struct node *n, const struct ip *ips, size_t count);
+/* Why no machine can have the address; NULL: it can. */
+const char *host_ip_fault(const struct ip *ip);
 
 /* Appends a text that lives as long as the arena. */
 void strings_add(struct arena *a, struct strings *s, const char *v);

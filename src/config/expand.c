@@ -64,9 +64,7 @@ static const char *name_from_address(struct arena *a, const char *address)
         return name;
 }
 
-/* The cluster's first family first, in whatever order the addresses were written. */
-static void set_addresses(
-        const struct cluster *c, struct node *n, const struct ip *ips, size_t count)
+void node_set_ips(const struct cluster *c, struct node *n, const struct ip *ips, size_t count)
 {
         size_t used = 0;
         for (size_t f = 0; f < c->network.pods.n && f < 2 &&
@@ -88,9 +86,9 @@ static void expand_host(const struct cluster *c, const struct host *h, struct no
         n->address = h->address;
         n->name = h->name ? h->name : h->address ? name_from_address(c->arena, h->address) : "";
         if (h->ip.n)
-                set_addresses(c, n, h->ip.v, h->ip.n);
+                node_set_ips(c, n, h->ip.v, h->ip.n);
         else if (h->address && ip_parse(h->address, &ip))
-                set_addresses(c, n, &ip, 1);
+                node_set_ips(c, n, &ip, 1);
 }
 
 /* How many addresses of provider.local.network a pool has; 0 when the network is too small. */
@@ -121,7 +119,7 @@ static void local_address(const struct cluster *c, size_t pool, struct node *n)
                 found++;
         if (!found)
                 return;
-        set_addresses(c, n, ips, found);
+        node_set_ips(c, n, ips, found);
         n->address = arena_strdup(c->arena, ip_format(&ips[0], text));
 }
 

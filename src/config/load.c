@@ -78,7 +78,8 @@ static enum provider_kind provider_kind(const struct provider *p)
         static const char *const names[] = { [PROVIDER_LOCAL] = "local",
                 [PROVIDER_SSH] = "ssh",
                 [PROVIDER_OPENSTACK] = "openstack",
-                [PROVIDER_AWS] = "aws" };
+                [PROVIDER_AWS] = "aws",
+                [PROVIDER_TERRAFORM] = "terraform" };
         tree_each (c, p->src)
                 for (size_t i = 0; p->src->kind == TREE_MAP && i < ARRAY_SIZE(names); i++)
                         if (streq(c->key, names[i]))
@@ -97,6 +98,8 @@ struct cluster *cluster_decode(struct arena *a, const struct tree *document, str
         c->name = o->metadata.name;
         c->dir = ".";
         c->provider.kind = provider_kind(&c->provider);
+        if (c->provider.kind == PROVIDER_TERRAFORM)
+                c->provider.ssh = c->provider.terraform.ssh;
         cluster_harden(c);
         addons_expand(c);
         if (strlen(c->name) > NAME_MAX_LENGTH)

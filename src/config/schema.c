@@ -5,6 +5,7 @@
 #include "config/addon.h"
 #include "config/fabric.h"
 #include "config/minors.h"
+#include "config/platform.h"
 
 #define AT(type, member) .offset = offsetof(struct type, member)
 #define SCHEMA(id, type, short_field, text, ...) \
@@ -68,7 +69,7 @@ SCHEMA(volume, volume, NULL, "A disk attached to the machine in addition to its 
         { "filesystem", T_STRING, 0, AT(volume, filesystem), .names = filesystem_names, .def = "ext4", .help = "The filesystem that is created on a blank volume." },
         { "mount", T_ABSPATH, F_REQUIRED, AT(volume, mount), .help = "The mount point.", .example = "/var/lib/containerd" });
 
-SCHEMA(machine, machine_shape, NULL, "The size of machines on this computer.",
+SCHEMA(machine, machine_shape, NULL, "The size of machines that have no named size.",
         { "cpus", T_INT, 0, AT(machine_shape, cpus), .def = "0", .min = 0, .max = 1024, .help = "Number of CPUs; 0 means no limit." },
         { "memory", T_SIZE, 0, AT(machine_shape, memory), .min = 256 << 20, .max = (int64_t)64 << 40, .help = "Memory limit; without it there is no limit.", .example = "2GiB" },
         { "disk", T_SIZE, 0, AT(machine_shape, disk), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "Disk limit; without it there is no limit.", .example = "20GiB", .later = "leave it out: machines on this computer share its disk; only cpus and memory can be limited" });
@@ -102,7 +103,7 @@ SCHEMA(pool, pool, NULL, "A group of nodes with the same roles and the same size
         { "taints", T_TAINTS, 0, AT(pool, taints), .help = "Taints of the pool's nodes: key=value:Effect. Control-plane nodes without the role worker get the control-plane taint automatically." },
         { "disks", T_STRUCTS, 0, AT(pool, disks), .sub = &disk_schema, .help = "Disks to format (only if blank) and mount." },
         { "volumes", T_STRUCTS, 0, AT(pool, volumes), .sub = &volume_schema, .help = "Attached disks to format (only if blank) and mount (OpenStack, AWS)." },
-        { "machine", T_STRUCT, 0, AT(pool, machine), .sub = &machine_schema, .help = "The size of machines on this computer (provider local)." },
+        { "machine", T_STRUCT, 0, AT(pool, machine), .sub = &machine_schema, .help = "The size of machines on this computer (provider local), or in vSphere and Oracle Cloud (provider terraform)." },
         { "flavor", T_STRING, 0, AT(pool, flavor), .help = "The OpenStack flavor.", .example = "m1.large", .later = LATER_CLOUD },
         { "instanceType", T_STRING, 0, AT(pool, instance_type), .help = "The AWS instance type.", .example = "m7i.large", .later = LATER_CLOUD },
         { "image", T_STRING, 0, AT(pool, image), .help = "Overrides the provider's image for this pool.", .later = LATER_CLOUD },
@@ -170,11 +171,27 @@ SCHEMA(aws, provider_aws, NULL, "Machines in AWS. slipway renders their user-dat
         { "tags", T_PAIRS, 0, AT(provider_aws, tags), .help = "Tags of every AWS resource that slipway creates.", .later = LATER_CLOUD },
         { "bastion", T_STRING, 0, AT(provider_aws, bastion), .help = "A jump host: [user@]host[:port].", .later = LATER_CLOUD });
 
+SCHEMA(terraform, provider_terraform, NULL, "Machines that Terraform or OpenTofu creates from the files of `slipway export terraform`, and that are then reached over SSH. docs/terraform.md explains it.",
+        { "platform", T_ENUM, F_REQUIRED, AT(provider_terraform, platform), .names = platform_names, .help = "Where the machines are.", .example = "hetzner" },
+        { "dir", T_PATH, F_REQUIRED, AT(provider_terraform, dir), .help = "The directory of the Terraform files. The addresses of the machines are read from the output `slipway` there.", .example = "./infra" },
+        { "variables", T_PAIRS, F_LOOSE, AT(provider_terraform, variables), .help = "Values for the variables of the exported files; lists are written as \"a, b\". docs/terraform.md lists them for each platform.", .example = "{image: debian-12, size: cx32, zones: \"fsn1, nbg1\"}" },
+        { "userData", T_ENUM, 0, AT(provider_terraform, user_data), .names = user_data_names, .def = "cloud-init", .help = "The format of the user-data that the image reads at first boot." },
+        { "loadBalancer", T_BOOL, 0, AT(provider_terraform, load_balancer), .def = "true", .help = "Whether the files have a load balancer in front of the API servers. There is none if api.vip or api.loadBalancer is set." },
+        { "user", T_STRING, 0, AT(provider_ssh, user), .def = "debian", .help = "The user to log in as, which the image has." },
+        { "key", T_PATH, 0, AT(provider_ssh, key), .help = "As provider.ssh.key.", .example = "~/.ssh/id_ed25519" },
+        { "port", T_INT, 0, AT(provider_ssh, port), .def = "22", .min = 1, .max = 65535, .help = "As provider.ssh.port." },
+        { "bastion", T_STRING, 0, AT(provider_ssh, bastion), .help = "A jump host: [user@]host[:port]. By default the one of the output `slipway`.", .example = "ops@jump.example.net" },
+        { "sudo", T_BOOL, 0, AT(provider_ssh, sudo), .def = "true", .help = "As provider.ssh.sudo." },
+        { "sudoPasswordFile", T_PATH, 0, AT(provider_ssh, sudo_password_file), .help = "As provider.ssh.sudoPasswordFile." },
+        { "options", T_STRINGS, 0, AT(provider_ssh, options), .help = "As provider.ssh.options." },
+        { "connections", T_INT, 0, AT(provider_ssh, connections), .min = 1, .max = 1000, .help = "As provider.ssh.connections." });
+
 SCHEMA(provider, provider, NULL, "Where machines come from: exactly one of these. The default is `local`.",
         { "local", T_STRUCT, F_ONE_OF, AT(provider, local), .sub = &local_schema, .help = "Machines on this computer." },
         { "ssh", T_STRUCT, F_ONE_OF, AT(provider, ssh), .sub = &ssh_schema, .help = "Existing machines, reached over SSH." },
         { "openstack", T_STRUCT, F_ONE_OF, AT(provider, openstack), .sub = &openstack_schema, .help = "Machines in OpenStack (only their user-data is rendered)." },
-        { "aws", T_STRUCT, F_ONE_OF, AT(provider, aws), .sub = &aws_schema, .help = "Machines in AWS (only their user-data is rendered)." });
+        { "aws", T_STRUCT, F_ONE_OF, AT(provider, aws), .sub = &aws_schema, .help = "Machines in AWS (only their user-data is rendered)." },
+        { "terraform", T_STRUCT, F_ONE_OF, AT(provider, terraform), .sub = &terraform_schema, .help = "Machines that Terraform or OpenTofu creates from files that slipway writes." });
 
 /* ---- the API and the networks ---- */
 

@@ -140,6 +140,7 @@ static const char *ignition_login(const struct cluster *c)
         case PROVIDER_AWS:
                 return c->provider.aws.user;
         case PROVIDER_SSH:
+        case PROVIDER_TERRAFORM:
                 return c->provider.ssh.user;
         default:
                 return "root";

@@ -1,25 +1,44 @@
+#include "config/platform.h"
 #include "deliver/encode.h"
 #include "deliver/userdata.h"
 
-struct platform {
+struct limits {
         const char *name;
         size_t limit; /* 0: none */
         bool base64;  /* counted as encoded */
 };
 
-static const struct platform platforms[] = {
+static const struct limits all_limits[] = {
         [PROVIDER_LOCAL] = { "this computer", 0, false },
         [PROVIDER_SSH] = { "ssh", 0, false },
         [PROVIDER_OPENSTACK] = { "OpenStack", USERDATA_LIMIT_OPENSTACK, true },
         [PROVIDER_AWS] = { "AWS", USERDATA_LIMIT_AWS, false },
 };
 
-static size_t userdata_size(const struct platform *p, size_t n)
+static struct limits userdata_limits(const struct cluster *c, enum provider_kind provider)
+{
+        const struct platform *p = platform_row((enum platform_kind)c->provider.terraform.platform);
+        return provider == PROVIDER_TERRAFORM ? (struct limits){ p->label, p->userdata_limit, true }
+                                              : all_limits[provider];
+}
+
+enum user_data userdata_format(const struct cluster *c, const struct node *n)
+{
+        const struct provider *p = &c->provider;
+        bool flatcar = n->pool->os && streq(n->pool->os, "flatcar");
+        return p->kind == PROVIDER_OPENSTACK   ? p->openstack.user_data
+               : p->kind == PROVIDER_AWS       ? p->aws.user_data
+               : p->kind == PROVIDER_TERRAFORM ? p->terraform.user_data
+               : flatcar                       ? USER_DATA_IGNITION
+                                               : USER_DATA_CLOUD_INIT;
+}
+
+static size_t userdata_size(const struct limits *p, size_t n)
 {
         return p->base64 ? (n + 2) / 3 * 4 : n;
 }
 
-static bool userdata_fits(const struct platform *p, const struct str *data)
+static bool userdata_fits(const struct limits *p, const struct str *data)
 {
         return !p->limit || userdata_size(p, data->len) <= p->limit;
 }
@@ -52,7 +71,7 @@ static int by_size(const void *a, const void *b)
 }
 
 static int userdata_too_big(const struct cluster *c, const struct nodespec *s,
-        const struct platform *p, size_t n, struct error *err)
+        const struct limits *p, size_t n, struct error *err)
 {
         struct size *all CLEANUP(free_p) = xcalloc(s->count + 1, sizeof(*all));
         struct str biggest CLEANUP(str_release) = { 0 };
@@ -79,7 +98,7 @@ static int userdata_too_big(const struct cluster *c, const struct nodespec *s,
 int userdata_fit(const struct cluster *c, const struct nodespec *s, enum user_data format,
         enum provider_kind provider, struct str *data, struct error *err)
 {
-        const struct platform *p = &platforms[provider];
+        const struct limits limits = userdata_limits(c, provider), *p = &limits;
         struct str plain CLEANUP(str_release) = { 0 }, packed CLEANUP(str_release) = { 0 };
         if (format == USER_DATA_CLOUD_INIT)
                 cloudinit_write(c, s, &plain);

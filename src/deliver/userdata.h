@@ -14,6 +14,9 @@ void ignition_write(const struct cluster *c, const struct nodespec *s, struct st
 #define USERDATA_LIMIT_OPENSTACK ((size_t)65535)    /* of base64: Nova counts the encoded text */
 #define USERDATA_LIMIT_AWS       ((size_t)16 << 10) /* of raw bytes, before base64 */
 
+/* What the provider's images read, or without a cloud what the node's OS reads. */
+enum user_data userdata_format(const struct cluster *c, const struct node *n);
+
 /* User-data within the platform's limit, compressed if necessary (cloud-init: gzip; Ignition: a
  * gzip'd data URL in a small outer config). If that is still too large: EXIT_CONFIG, naming the
  * biggest entries. */

@@ -62,7 +62,8 @@ struct leaks {
 struct provider_ops {
         const char *name;
         bool makes_machines;
-        bool remote; /* list asks a cloud, which has the nodes' addresses */
+        const char *missing; /* hint about a machine that is not there; NULL: up creates it */
+        bool remote;         /* list asks a cloud, which has the nodes' addresses */
         /* The machines of all nodes, in the cluster's order. Synchronous, fast, changes nothing.
          * Where a cloud has the addresses it sets them in the nodes: those that exist, and for
          * others the ones that prepare will ask for. It also sets cluster.balancer. */

@@ -24,7 +24,7 @@ static void ssh_host_target(
         };
 }
 
-static int ssh_host_find(
+int ssh_host_find(
         struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
 {
         *out = (struct machine){ .node = n, .state = MACHINE_RUNNING };
@@ -68,7 +68,7 @@ static void ssh_host_tell_soon(struct provider_run *run, struct told t)
         event_base_once(run->base, -1, EV_TIMEOUT, ssh_host_tell, copy, &(struct timeval){ 0 });
 }
 
-static void ssh_host_prepare(struct provider_run *run,
+void ssh_host_prepare(struct provider_run *run,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg)
 {
@@ -77,13 +77,13 @@ static void ssh_host_prepare(struct provider_run *run,
 
 /* Creating and deleting do nothing: the host is the user's. `reset` removes
  * what slipway installed. */
-static void ssh_host_nothing(struct provider_run *run, struct machine *m,
+void ssh_host_nothing(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {
         ssh_host_tell_soon(run, (struct told){ .m = m, .fn = fn, .arg = arg });
 }
 
-static int ssh_host_cleanup(struct provider_run *run, struct error *err) { return 0; }
+int ssh_host_cleanup(struct provider_run *run, struct error *err) { return 0; }
 
 const struct provider_ops ssh_ops = { .name = "ssh",
         .list = ssh_host_list,

@@ -308,3 +308,61 @@ def test_the_password_is_kept_nowhere(site):
         assert not p.is_file() or PASSWORD.encode() not in p.read_bytes(), p
     for address in (CONTROL, WORKER):
         assert on(address, f"grep -rlsF '{PASSWORD}' /var/lib/slipway /var/log/journal /tmp; true") == ""
+
+
+# ---- the same hosts, as if Terraform had made them ----
+
+def give_outputs(nodes=("control-1", "worker-1"), **more):
+    ips = {"control-1": CONTROL, "worker-1": WORKER}
+    rows = {n: {"id": n, "ip": ips[n], "address": ips[n], "zone": None} for n in nodes} | more
+    (WORK / "infra").mkdir(exist_ok=True)
+    (WORK / "infra" / "outputs.json").write_text(json.dumps({"slipway": {"value": {"nodes": rows, "endpoint": None, "bastion": f"root@{WAY}.1:{BASTION}"}}}))
+
+
+def terraform_file(labels=""):
+    text = re.sub(r"    ssh: \{(.*?), bastion: \"[^\"]*\"(.*)\}\n", r'    terraform: {platform: hetzner, dir: infra, variables: {image: debian-12, size: cx32, zones: fsn1}, \1\2}\n', CLUSTER)
+    text = re.sub(r"hosts: \[\{.*?\}\]", "count: 1" + labels, text)
+    assert "bastion" not in text and text.count("count: 1") == 2
+    (WORK / "terraform.yaml").write_text(text)
+
+
+def test_terraform_finds_the_same_hosts(site):
+    """The outputs say where the nodes are and which bastion leads there: nothing is left to do, and nobody else is asked."""
+    terraform_file()
+    give_outputs(stranger={"id": "x", "ip": "192.0.2.66", "address": "192.0.2.66", "zone": None})
+    r = slipway("plan", "-f", "terraform.yaml", "--exit-code")
+    assert r.returncode == 0, r.stdout + r.stderr
+    assert "192.0.2.66" not in r.stdout + r.stderr and "stranger" not in r.stdout + r.stderr
+    exported = slipway("export", "terraform", "-f", "terraform.yaml")
+    assert exported.returncode == 0 and (WORK / "infra" / "userdata" / "worker-1").exists(), exported.stderr
+
+
+def test_terraform_changes_them(site):
+    terraform_file(", labels: {rack: r1}")
+    assert slipway("plan", "-f", "terraform.yaml", "--exit-code").returncode == 9
+    r = slipway("up", "-f", "terraform.yaml")
+    assert r.returncode == 0 and "ships is up: 2 nodes" in r.stdout, r.stderr
+    assert slipway("plan", "-f", "terraform.yaml", "--exit-code").returncode == 0
+
+
+def test_terraform_has_not_made_a_machine(site):
+    """All of them are named, nothing is changed, and status still knows the others."""
+    give_outputs(nodes=["control-1"])
+    for verb in ("plan", "up"):
+        r = slipway(verb, "-f", "terraform.yaml")
+        assert r.returncode == 4 and 'node worker-1 is not in the Terraform output "slipway"' in r.stderr and "tofu apply" in r.stderr, r.stderr
+    r = slipway("status", "-f", "terraform.yaml", "-o", "json")
+    machines = {n["name"]: n["machine"] for n in json.loads(r.stdout)["nodes"]}
+    assert r.returncode == 7 and machines == {"control-1": "running", "worker-1": "absent"}, r.stdout
+    r = slipway("ssh", "-f", "terraform.yaml", "worker-1", "--", "true")
+    assert r.returncode == 5 and "tofu apply" in r.stderr, r.stderr
+
+
+def test_terraform_swaps_two_machines(site):
+    """A host is known by its machine-id and its agent by the node's name, whatever the outputs say."""
+    swapped = {n: {"id": n, "ip": ip, "address": ip, "zone": None} for n, ip in (("control-1", WORKER), ("worker-1", CONTROL))}
+    give_outputs(nodes=[], **swapped)
+    r = slipway("plan", "-f", "terraform.yaml")
+    assert r.returncode == 8 and f"control-1: connect: the host at {WORKER} is node worker-1 of this cluster, by its own record" in r.stderr, r.stdout + r.stderr
+    give_outputs()
+    assert slipway("plan", "-f", "terraform.yaml", "--exit-code").returncode == 0

@@ -27,7 +27,7 @@ STANDS_FOR = {
     ("cluster", "env"): "cluster.digest",  # its variables are in the values of all the others
 }
 # And what it gives through a function.
-FUNCTIONS = {("network", "dns"): "cluster_dns("}
+FUNCTIONS = {("network", "dns"): "cluster_dns(", ("provider_terraform", "variables"): "terraform_variable("}
 
 
 def rows():

@@ -2,6 +2,7 @@
 
 #include "config/edit.h"
 #include "cluster/plan/scale.h"
+#include "provider/provider.h"
 
 #define COUNT_MAX 10000 /* as in the schema */
 
@@ -109,6 +110,14 @@ static int scale_one(struct edit *e, const char *name, long count, struct error 
         }
         if (pool->count == count)
                 return 0;
+        const struct provider_ops *ops = provider_for(c);
+        if (count > pool->count && ops && ops->missing) {
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "with provider %s slipway does not create machines itself", ops->name);
+                return error_hint(err,
+                        "set the count of pool %s in the file, %s, then 'slipway up'; nothing was changed",
+                        name, ops->missing);
+        }
         r = edit_count(pool, count, &file, &text, err);
         if (r == 0)
                 edit_keep(e, file, &text);

@@ -79,7 +79,7 @@ void member_idle(struct member *m)
 void pool_begin(struct site *s)
 {
         const struct provider *p = &s->cluster->provider;
-        if (p->kind == PROVIDER_SSH)
+        if (provider_has_hosts(p))
                 slots_limit((unsigned)p->ssh.connections, p->ssh.bastion != NULL);
         s->pool.timer = evtimer_new(s->base, on_pool_time, s);
         s->pool.owner = (struct slot_owner){ .wanted = on_slot_wanted, .arg = s };

@@ -1,4 +1,5 @@
 /* The endpoint: virtual IP, load balancer, names, ports. */
+#include "config/platform.h"
 #include "config/rules/rules.h"
 
 static void vip_inside(const struct cluster *c, const struct ip *vip, const char *path,
@@ -98,6 +99,14 @@ static void api_vip(const struct cluster *c, struct problems *p)
                 rule_error(p, c, "api.vip",
                         "leave it out: with provider.aws.loadBalancer: nlb the load balancer is the endpoint",
                         "a VIP cannot move between machines in AWS");
+                return;
+        }
+        if (c->provider.kind == PROVIDER_TERRAFORM && !rule_spoiled(p, "provider.terraform") &&
+                !(platform_row(c->provider.terraform.platform)->has & PLATFORM_VIP)) {
+                rule_error(p, c, "api.vip",
+                        "leave it out: the exported files have a load balancer, which is the endpoint",
+                        "a VIP cannot move between machines in %s",
+                        platform_row(c->provider.terraform.platform)->label);
                 return;
         }
         if (c->provider.kind == PROVIDER_OPENSTACK &&

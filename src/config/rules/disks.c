@@ -63,9 +63,9 @@ static void pool_disks(const struct cluster *c, const struct pool *pool, struct 
                         mount_pair(&m[j], &m[i], p);
         }
         if (pool->volumes.n &&
-                (c->provider.kind == PROVIDER_SSH || c->provider.kind == PROVIDER_LOCAL))
+                (provider_has_hosts(&c->provider) || c->provider.kind == PROVIDER_LOCAL))
                 problem_add(p, pool->src, "volumes",
-                        c->provider.kind == PROVIDER_SSH
+                        provider_has_hosts(&c->provider)
                                 ? "use disks for the ones that the machines have"
                                 : "leave them out",
                         "provider %s cannot create volumes", provider_words[c->provider.kind]);

@@ -78,7 +78,7 @@ static bool node_address(
         return first;
 }
 
-static const char *nodes_unfit(const struct ip *ip)
+const char *host_ip_fault(const struct ip *ip)
 {
         static const struct {
                 const char *range, *why;
@@ -107,7 +107,7 @@ static void node_ips(struct index *ips, const struct node *n, bool said, struct 
         for (size_t i = 0; i < 2 && n->ip[i].family; i++) {
                 const struct tree *at = node_at(n);
                 const char *field = n->host && n->host->ip.n ? "ip" : "address",
-                           *why = nodes_unfit(&n->ip[i]);
+                           *why = host_ip_fault(&n->ip[i]);
                 ip_format(&n->ip[i], text);
                 if (why)
                         problem_add(p, at, field,

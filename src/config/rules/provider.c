@@ -8,7 +8,7 @@
 static const struct {
         const char *field;
         unsigned providers;
-        const char *instead[4]; /* by provider; NULL: leave it out */
+        const char *instead[PROVIDER_TERRAFORM + 1]; /* by provider; NULL: leave it out */
 } pool_fields[] = {
         { "flavor", 1 << PROVIDER_OPENSTACK,
                 { [PROVIDER_AWS] = "use instanceType",
@@ -16,7 +16,7 @@ static const struct {
         { "instanceType", 1 << PROVIDER_AWS,
                 { [PROVIDER_OPENSTACK] = "use flavor",
                         [PROVIDER_LOCAL] = "use machine: {cpus, memory}" } },
-        { "machine", 1 << PROVIDER_LOCAL, { 0 } },
+        { "machine", 1 << PROVIDER_LOCAL | 1 << PROVIDER_TERRAFORM, { 0 } },
         { "image", CLOUDS, { 0 } },
         { "zones", CLOUDS, { 0 } },
         { "floatingIP", 1 << PROVIDER_OPENSTACK, { 0 } },
@@ -48,7 +48,7 @@ static bool provider_is_flatcar(const struct pool *pool)
         return pool->os && streq(pool->os, "flatcar");
 }
 
-static void pool_user_data(const struct pool *pool, enum user_data format, struct problems *p)
+void rule_user_data(const struct pool *pool, enum user_data format, struct problems *p)
 {
         if (format == USER_DATA_IGNITION && pool->os && !provider_is_flatcar(pool))
                 problem_add(p, pool->src, "os", "use userData: cloud-init, or os: flatcar",
@@ -90,7 +90,7 @@ static void openstack(const struct cluster *c, struct problems *p)
                         problem_add(p, pool->src, "floatingIP",
                                 "set provider.openstack.externalNetwork",
                                 "floating IP addresses come from an external network, but none is set");
-                pool_user_data(pool, o->user_data, p);
+                rule_user_data(pool, o->user_data, p);
                 pool_zones(pool, &o->zones, p);
         }
         rule_duplicates(p, rule_find(c, "provider.openstack.zones"), &o->zones, "zone");
@@ -157,7 +157,7 @@ static void aws(const struct cluster *c, struct problems *p)
                         problem_add(p, pool->src, "instanceType",
                                 "name one, such as instanceType: m7i.large",
                                 "provider aws needs to know how large the machines are");
-                pool_user_data(pool, a->user_data, p);
+                rule_user_data(pool, a->user_data, p);
                 pool_zones(pool, &a->zones, p);
         }
 }
@@ -198,4 +198,6 @@ void rules_provider(struct cluster *c, struct problems *p)
                 aws(c, p);
         else if (c->provider.kind == PROVIDER_LOCAL)
                 local(c, p);
+        else if (c->provider.kind == PROVIDER_TERRAFORM)
+                rules_terraform(c, p);
 }

@@ -1,7 +1,7 @@
 #include "config/minors.h"
 #include "config/rules/rules.h"
 
-const char *const provider_words[] = { "local", "ssh", "openstack", "aws" };
+const char *const provider_words[] = { "local", "ssh", "openstack", "aws", "terraform" };
 
 /* The deepest written part of the path; `*rest` is what is not written ("" when all is). */
 static const struct tree *walk(const struct cluster *c, const char *path, const char **rest)

@@ -39,6 +39,9 @@ void rules_nodes(struct cluster *c, struct problems *p);
 void rules_disks(struct cluster *c, struct problems *p);
 void rules_kubelet(struct cluster *c, struct problems *p);
 void rules_provider(struct cluster *c, struct problems *p);
+void rules_terraform(struct cluster *c, struct problems *p); /* of rules_provider */
+/* Whether the pool's machines read the user-data's format. */
+void rule_user_data(const struct pool *pool, enum user_data format, struct problems *p);
 void rules_network(struct cluster *c, struct problems *p);
 void rules_families(struct cluster *c, struct problems *p);
 void rules_api(struct cluster *c, struct problems *p);
