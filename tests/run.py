@@ -233,6 +233,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
+    "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), []),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),

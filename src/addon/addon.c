@@ -168,7 +168,10 @@ void addon_dns(const struct cluster *c, struct str *out)
         addon_set(v, "domain", c->network.domain);
         addon_set(v, "upstream", upstream.len ? str_text(&upstream) : "/etc/resolv.conf");
         addon_set(v, "image", catalogue.images[IMG_COREDNS].name);
-        json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
+        if (!cluster_addon(c, ADDON_DNS_AUTOSCALER)) /* which sets it */
+                json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
+        else
+                json_object_set_new(v, "replicas", json_null());
         template_render("coredns.yaml", v, out);
         json_decref(v);
 }
@@ -181,6 +184,23 @@ void addon_verify(const struct cluster *c, const char *service, struct str *out)
         catalogue_for(&a, &c->kubernetes, &catalogue);
         addon_set(v, "image", catalogue.images[IMG_PROBE].name);
         addon_set(v, "service", service);
+        addon_set(v, "balancer",
+                cluster_addon(c, ADDON_KUBE_VIP) ? arena_printf(&a, "%s-balanced", service) : "");
+        addon_set(v, "class", "traefik");
+        addon_set(v, "path", arena_printf(&a, "/%s", service));
+        json_object_set_new(v, "ingress", json_boolean(cluster_addon(c, ADDON_TRAEFIK)));
         template_render("verify.yaml", v, out);
+        json_decref(v);
+}
+
+void addon_verify_storage(const struct cluster *c, const char *name, const char *verb,
+        const char *token, struct str *out)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct catalogue catalogue;
+        catalogue_for(&a, &c->kubernetes, &catalogue);
+        json_t *v = json_pack("{s:s, s:s, s:s, s:s}", "image", catalogue.images[IMG_PROBE].name,
+                "name", name, "verb", verb, "token", token);
+        template_render("verify-storage.yaml", v, out);
         json_decref(v);
 }

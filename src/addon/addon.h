@@ -34,5 +34,9 @@ void addon_objects(const struct cluster *c, enum addon_id id, struct str *out);
 void addon_dex(const struct cluster *c, const struct identity *id, struct str *out);
 /* The namespace slipway-verify: a probe on every node behind a service of that name. */
 void addon_verify(const struct cluster *c, const char *service, struct str *out);
+/* A pod of that name with a volume of the default StorageClass, in the same namespace: "keep"
+ * writes the token to it, "kept" reads it again. */
+void addon_verify_storage(const struct cluster *c, const char *name, const char *verb,
+        const char *token, struct str *out);
 
 #endif

@@ -315,5 +315,7 @@ void facts_ports(struct str *out);
 int pause_main(void);
 int probe_main(int argc, char **argv);
 int volume_main(int argc, char **argv);
+int volume_keeps(char **argv);
+int forward_main(const char *port, const char *host, const char *to);
 
 #endif

@@ -86,6 +86,13 @@ static void set_images(
                         addon_row(ADDON_LOCAL_PATH)->version },
                 [IMG_KUBE_STATE_METRICS] = { "registry.k8s.io/kube-state-metrics/kube-state-metrics:v",
                         addon_row(ADDON_KUBE_STATE_METRICS)->version },
+                [IMG_REGISTRY] = { "docker.io/library/registry:",
+                        addon_row(ADDON_REGISTRY)->version },
+                [IMG_NODE_PROBLEM_DETECTOR] = { "registry.k8s.io/node-problem-detector/node-problem-detector:v",
+                        addon_row(ADDON_NODE_PROBLEM_DETECTOR)->version },
+                [IMG_KUBE_VIP] = { "ghcr.io/kube-vip/kube-vip:v",
+                        addon_row(ADDON_KUBE_VIP)->version },
+                [IMG_KUBE_VIP_CLOUD] = { "ghcr.io/kube-vip/kube-vip-cloud-provider:v", "0.0.12" },
                 [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
@@ -113,7 +120,10 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 enum addon_id addon;
         } rows_of_addons[] = { { IMG_METRICS_SERVER, ADDON_METRICS_SERVER },
                 { IMG_LOCAL_PATH, ADDON_LOCAL_PATH },
-                { IMG_KUBE_STATE_METRICS, ADDON_KUBE_STATE_METRICS } };
+                { IMG_KUBE_STATE_METRICS, ADDON_KUBE_STATE_METRICS },
+                { IMG_REGISTRY, ADDON_REGISTRY },
+                { IMG_NODE_PROBLEM_DETECTOR, ADDON_NODE_PROBLEM_DETECTOR },
+                { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP } };
         for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
                 if (rows_of_addons[i].image == id)
                         return cluster_addon(c, rows_of_addons[i].addon);

@@ -40,6 +40,10 @@ enum image_id {
         IMG_METRICS_SERVER,
         IMG_LOCAL_PATH,
         IMG_KUBE_STATE_METRICS,
+        IMG_REGISTRY,
+        IMG_NODE_PROBLEM_DETECTOR,
+        IMG_KUBE_VIP,
+        IMG_KUBE_VIP_CLOUD,
         IMG_DEX, /* of services.dex */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */

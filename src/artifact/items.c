@@ -62,6 +62,10 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_METRICS_SERVER] = ON_KUBE,
         [IMG_LOCAL_PATH] = ON_KUBE,
         [IMG_KUBE_STATE_METRICS] = ON_KUBE,
+        [IMG_REGISTRY] = ON_KUBE,
+        [IMG_NODE_PROBLEM_DETECTOR] = ON_KUBE,
+        [IMG_KUBE_VIP] = ON_KUBE,
+        [IMG_KUBE_VIP_CLOUD] = ON_KUBE,
         [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,
 };
 

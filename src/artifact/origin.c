@@ -49,6 +49,10 @@ static const struct origin origins[] = {
         { "metrics-server",          NULL,             NULL,                 NULL,                    "metrics-server", "metrics-server" },
         { "local-path-provisioner",  NULL,             NULL,                 NULL,                    "local-path-provisioner", "local-path-provisioner" },
         { "kube-state-metrics",      NULL,             NULL,                 NULL,                    "kube-state-metrics", "kube-state-metrics" },
+        { "registry",                NULL,             NULL,                 NULL,                    "registry",    "registry" },
+        { "node-problem-detector",   NULL,             NULL,                 NULL,                    "node-problem-detector", "node-problem-detector" },
+        { "kube-vip",                NULL,             NULL,                 NULL,                    "kube-vip",    "kube-vip" },
+        { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -91,6 +95,13 @@ static const struct recipe recipes[] = {
           STRIP " -X main.VERSION=v{v}", .minutes = 3 },
         { "kube-state-metrics", { "k8s.io/kube-state-metrics/v2" }, { "kube-state-metrics=k8s.io/kube-state-metrics/v2" },
           STRIP " -X github.com/prometheus/common/version.Version=v{v}", .minutes = 5 },
+        { "node-problem-detector", { "k8s.io/node-problem-detector" }, { "node-problem-detector=k8s.io/node-problem-detector/cmd/nodeproblemdetector" },
+          STRIP " -X k8s.io/node-problem-detector/pkg/version.version=v{v}", "disable_stackdriver_exporter", .minutes = 3 },
+        { "kube-vip", { "github.com/kube-vip/kube-vip" }, { "github.com/kube-vip/kube-vip" }, STRIP " -X main.Version=v{v}", .minutes = 4 },
+        { "kube-vip-cloud-provider", { "github.com/kube-vip/kube-vip-cloud-provider" }, { "github.com/kube-vip/kube-vip-cloud-provider" },
+          STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
+        { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
+          STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
@@ -106,6 +117,10 @@ static const struct image_origin images[] = {
         { "metrics-server",          "metrics-server", "metrics-server",      "/metrics-server",                        "65534:65534" },
         { "local-path-provisioner",  "local-path-provisioner", "local-path-provisioner", "/usr/bin/local-path-provisioner", NULL },
         { "kube-state-metrics",      "kube-state-metrics", "kube-state-metrics", "/kube-state-metrics",                 "65534:65534" },
+        { "registry",                "registry",   "registry",                "/bin/registry",                          "65534:65534" },
+        { "node-problem-detector",   "node-problem-detector", "node-problem-detector", "/node-problem-detector",      NULL },
+        { "kube-vip",                "kube-vip",   "kube-vip",                "/kube-vip",                              NULL },
+        { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
         { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },

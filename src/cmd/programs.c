@@ -25,7 +25,7 @@ struct program_row {
 struct programs {
         struct arena *arena;
         char *cache;
-        struct program_row rows[24];
+        struct program_row rows[32];
         size_t count;
 };
 
@@ -49,6 +49,10 @@ static const struct program_row programs_table[] = {
         { "local-path-provisioner", NULL, "addons" },
         { "metrics-server", NULL, "addons" },
         { "kube-state-metrics", NULL, "addons" },
+        { "node-problem-detector", NULL, "addons" },
+        { "kube-vip", NULL, "addons" },
+        { "kube-vip-cloud-provider", NULL, "addons" },
+        { "registry", NULL, "addons" },
 };
 
 static void programs_release(struct programs *p) { free(p->cache); }

@@ -152,6 +152,24 @@ static void print_releases(struct str *f, const json_t *list)
         }
 }
 
+static void print_addons(struct str *f, const json_t *list)
+{
+        size_t i;
+        const json_t *a;
+        json_array_foreach(list, i, a)
+        {
+                const char *drift = status_text_of(a, "drift");
+                json_int_t wanted = json_integer_value(json_object_get(a, "wanted"));
+                text_addf(f, "%-13s %s %s", i ? "" : "addons", status_text_of(a, "name"),
+                        status_text_of(a, "version"));
+                if (wanted)
+                        text_addf(f,
+                                ": %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods ready",
+                                json_integer_value(json_object_get(a, "ready")), wanted);
+                text_addf(f, "%s%s\n", drift ? ", " : "", drift ? drift : "");
+        }
+}
+
 static void print_login(struct str *f, const json_t *login)
 {
         if (login)
@@ -191,6 +209,7 @@ void status_print(struct str *f, const json_t *o, bool all, struct arena *a)
         print_etcd(f, json_object_get(o, "etcd"));
         print_others(f, json_object_get(o, "others"));
         print_releases(f, json_object_get(o, "releases"));
+        print_addons(f, json_object_get(o, "addons"));
         print_login(f, json_object_get(o, "login"));
         print_rest(f, o);
         if (json_object_get(o, "hardening"))

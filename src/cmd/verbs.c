@@ -205,13 +205,15 @@ const struct verb verb_table[] = {
                 .options = "",
                 .run = cmd_ssh },
         { .name = "addons",
-                .args = "",
+                .args = "[NAME]",
+                .max_args = 1,
                 .summary = "list the software that services.addons installs by name",
                 .help = "Shows the name, version, kind and namespace of each addon, and what else it "
                         "needs. A built-in addon is applied as a manifest, with images that "
                         "come to the nodes like CoreDNS's; the others are charts of upstream, pulled "
                         "from their own repositories. With a cluster.yaml, it also shows which of "
-                        "them the file has. No machine is contacted.",
+                        "them the file has. With NAME, it prints the objects of a built-in addon, as "
+                        "they would be applied. No machine is contacted.",
                 .options = "",
                 .run = cmd_addons },
         { .name = "inventory",

@@ -11,6 +11,11 @@ enum addon_id {
         ADDON_METRICS_SERVER,
         ADDON_LOCAL_PATH,
         ADDON_KUBE_STATE_METRICS,
+        ADDON_NODELOCALDNS,
+        ADDON_DNS_AUTOSCALER,
+        ADDON_REGISTRY,
+        ADDON_NODE_PROBLEM_DETECTOR,
+        ADDON_KUBE_VIP,
         /* charts */
         ADDON_CERT_MANAGER,
         ADDON_METALLB,
@@ -41,6 +46,33 @@ struct addon_row {
         const char *values; /* YAML, under those of the file; NULL: the chart's own */
         bool privileged;    /* its pods need more than the Pod Security level baseline lets them */
 };
+
+/* A value that a built-in addon takes: a key of its `values`. Those of charts are the chart's. */
+enum option_kind {
+        OPTION_ADDRESS,
+        OPTION_RANGES, /* a list of CIDRs and of FIRST-LAST */
+        OPTION_NUMBER,
+        OPTION_SIZE, /* of a volume: 10Gi */
+        OPTION_WORD, /* the name of a network interface */
+};
+struct addon_option {
+        enum addon_id addon;
+        const char *name;
+        enum option_kind kind;
+        const char *fallback; /* NULL: it must be given */
+        const char *what;     /* a few words, for people */
+        const char *example;
+        int64_t min, max; /* of a number */
+};
+/* The table ends with a row without a name. */
+const struct addon_option *addon_options(void);
+/* The ends of FIRST-LAST, of one family and in order, or of a CIDR; false: it is neither. */
+bool option_range(const char *text, struct ip *first, struct ip *last);
+/* What is wrong with a value (NULL: nothing); in the arena. */
+const char *option_fault(struct arena *a, const struct addon_option *o, const struct tree *value);
+/* The value of the file, else the fallback, which may be "": a range list joined by commas. In the
+ * cluster's arena. The addon must be in the file. */
+const char *addon_value(const struct cluster *c, enum addon_id id, const char *name);
 
 extern const char *const addon_names[]; /* by enum addon_id; the last is NULL */
 const struct addon_row *addon_row(enum addon_id id);

@@ -505,7 +505,7 @@ struct charts {
 struct addon { /* config/addon.h has the table of names */
         const struct tree *src;
         const char *name;
-        const struct tree *values; /* of a chart's addon; NULL: none */
+        const struct tree *values; /* of a chart, or of the table in addon_options.c; NULL: none */
 };
 struct addons {
         size_t n;

@@ -431,7 +431,7 @@ SCHEMA(chart, chart, NULL, "A chart to install.",
 
 SCHEMA(addon, addon, "name", "Software that is installed by name. The name alone is enough.",
         { "name", T_STRING, F_REQUIRED, AT(addon, name), .names = addon_names, .help = "The addon. `slipway addons` lists them with their versions and what each needs.", .example = "metrics-server" },
-        { "values", T_ANY, 0, AT(addon, values), .help = "Values of the addon's chart; they override the addon's own. Only for addons that are charts.", .example = "{replicaCount: 2}" });
+        { "values", T_ANY, 0, AT(addon, values), .help = "Values of the addon. Of a chart: they override the addon's own. Of a built-in addon: those that docs/addons.md lists.", .example = "{addresses: [10.0.0.200-10.0.0.220]}" });
 
 SCHEMA(dex, dex, "host", "An identity provider (Dex) in the cluster. auth.oidc is derived from it: issuer, CA, `usernameClaim: email` and the prefixes `oidc:`. docs/identity.md explains it.",
         { "host", T_HOST, 0, AT(dex, host), .help = "The DNS name or address at which people and API servers reach the provider. The certificate is issued for it.", .example = "dex.example.net" },

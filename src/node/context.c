@@ -1,4 +1,5 @@
 #include "node/context.h"
+#include "config/addon.h"
 #include "config/fabric.h"
 
 void json_put(json_t *object, const char *key, const char *text)
@@ -108,6 +109,7 @@ static with_set cluster_bits(const struct context *x)
                         WITH_KUBE_PROXY },
                 { c->api.vip, WITH_VIP },
                 { c->services.dex.host, WITH_DEX },
+                { cluster_addon(c, ADDON_NODELOCALDNS), WITH_DNS_CACHE },
                 { c->encryption.provider != ENCRYPTION_NONE, WITH_ENCRYPTION },
                 { c->audit.level != AUDIT_NONE || c->audit.policy, WITH_AUDIT },
                 { c->admission.pod_security != POD_SECURITY_PRIVILEGED ||

@@ -47,6 +47,7 @@ typedef uint64_t with_set;
 #define WITH_BALANCER         WITH(31) /* on every node's loopback */
 #define WITH_BRIDGE           WITH(32) /* pods on flannel's bridge */
 #define WITH_DEX              WITH(33) /* services.dex */
+#define WITH_DNS_CACHE        WITH(34) /* the addon nodelocaldns */
 
 struct context {
         const struct spec_input *in;

@@ -138,6 +138,7 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0644, UNITS "flanneld.service", "flanneld.service", .units = "flanneld.service" },
         { ON_KUBE | WITH_BRIDGE, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
+        { ON_KUBE | WITH_DNS_CACHE, CLASS_MUTABLE, 0644, UNITS "slipway-dns-address.service", "slipway-dns-address.service", .units = "slipway-dns-address.service" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
 
@@ -308,6 +309,7 @@ static const struct unit_row runtime_units[] = {
 
 static const struct unit_row units[] = {
         { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL },
+        { ON_KUBE | WITH_DNS_CACHE, "slipway-dns-address.service", SPEC_ENABLE | SPEC_START, NULL },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "slipway-haproxy.service",
                 SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
         { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START,

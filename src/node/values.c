@@ -1,4 +1,5 @@
 /* Values of one node: addresses, peers, versions. */
+#include "config/addon.h"
 #include "node/context.h"
 #include "base/quote.h"
 
@@ -181,9 +182,16 @@ static void plain_values(struct context *x)
         json_object_set_new(v, "cgroup_v1", json_boolean(x->facts->cgroup == 1));
         json_object_set_new(v, "ipv6", json_boolean(any_ipv6(c)));
         json_object_set_new(v, "static_balancers", json_boolean(x->with & WITH_STATIC_BALANCERS));
-        for (size_t i = 0, n = cluster_dns(c, dns); i < n; i++)
+        const char *cache =
+                x->with & WITH_DNS_CACHE ? addon_value(c, ADDON_NODELOCALDNS, "address") : NULL;
+        for (size_t i = 0, n = cache ? 0 : cluster_dns(c, dns); i < n; i++)
                 json_add(list, ip_format(&dns[i], text));
+        if (cache)
+                json_add(list, cache);
         json_object_set_new(v, "dns", list);
+        json_put(v, "dns_address",
+                arena_printf(x->arena, "%s/%d", cache ? cache : "",
+                        cache && strchr(cache, ':') ? 128 : 32));
         json_object_set_new(v, "gates", gate_values(c));
         json_object_set_new(v, "image", image_values(x));
 }

@@ -136,3 +136,66 @@ def test_usage(probe, words):
 def test_a_port_that_is_taken(probe, server):
     r = subprocess.run([probe, "serve", str(server[0]), "x"], capture_output=True, text=True)
     assert r.returncode == 1 and "cannot listen on port" in r.stderr and "in use" in r.stderr
+
+
+def test_forwards_both_ways(probe, server):
+    """To a name, many at once; a half-closed connection still gets its answer, and a target that is not there costs only its own."""
+    target, _, _ = server
+    port = free_port()
+    proc = subprocess.Popen([probe, "forward", str(port), "localhost", str(target)], stdout=subprocess.DEVNULL)
+    try:
+        wait_port(port)
+        status, lines, _ = ask(probe, *[f"http://127.0.0.1:{port}/{i}" for i in range(20)])
+        assert status == 0 and all(line.endswith(" node-a") for line in lines)
+        with socket.create_connection(("127.0.0.1", port)) as s:
+            s.sendall(b"GET /half HTTP/1.0\r\n\r\n")
+            s.shutdown(socket.SHUT_WR)
+            assert b"node-a" in b"".join(iter(lambda: s.recv(4096), b""))
+    finally:
+        proc.terminate()
+        assert proc.wait(5) == 0
+
+
+def test_forward_passes_every_byte(probe):
+    data = bytes(range(256)) * 40000
+    with socket.create_server(("127.0.0.1", 0)) as echo:
+        def answer():
+            c, _ = echo.accept()
+            with c:
+                got = b""
+                while len(got) < len(data):
+                    got += c.recv(1 << 20)
+                c.sendall(got)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        port = free_port()
+        proc = subprocess.Popen([probe, "forward", str(port), "127.0.0.1", str(echo.getsockname()[1])], stdout=subprocess.DEVNULL)
+        wait = time.monotonic() + 30
+        while True:
+            try:
+                s = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < wait
+                time.sleep(0.02)
+        with s:
+            s.sendall(data)
+            back = b""
+            while len(back) < len(data):
+                part = s.recv(1 << 20)
+                assert part
+                back += part
+        assert back == data
+        thread.join()
+        proc.terminate()
+        proc.wait(5)
+
+
+def test_a_file_keeps_its_text(probe, tmp_path):
+    path = tmp_path / "token"
+    run = lambda *words: subprocess.run([probe, *words], capture_output=True, text=True)  # noqa: E731
+    assert run("kept", path, "abc").returncode != 0
+    assert run("keep", path, "abc").returncode == 0 and path.read_text() == "abc"
+    assert run("kept", path, "abc").returncode == 0
+    r = run("kept", path, "other")
+    assert r.returncode != 0 and "does not have what was written to it" in r.stderr

@@ -10,6 +10,7 @@
 #include "config/addon.h"
 #include "config/minors.h"
 #include "config/problem.h"
+#include "config/rules/rules.h"
 
 #define HEAD \
         "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: x}\nspec:\n  kubernetes: " KUBERNETES_NEWEST \
@@ -74,6 +75,81 @@ static void a_built_in_one_is_no_chart(void **state)
         arena_release(&a);
 }
 
+/* Each value is checked when the file is read, and appears in what is applied. */
+static void values_of_built_in_ones(void **state)
+{
+        static const struct {
+                const char *addons, *problem; /* NULL: none */
+        } cases[] = {
+                { "{name: kube-vip, values: {addresses: [10.9.0.5-10.9.0.9, 10.8.0.0/30]}}", NULL },
+                { "kube-vip", "kube-vip needs values.addresses" },
+                { "{name: kube-vip, values: {addresses: 10.9.0.5}}", "a list of 1 to 32 ranges" },
+                { "{name: kube-vip, values: {addresses: [10.9.0.9-10.9.0.5]}}",
+                        "neither FIRST-LAST nor a CIDR" },
+                { "{name: kube-vip, values: {addresses: [10.244.1.0/24]}}",
+                        "in the range of pods or services" },
+                { "{name: kube-vip, values: {addresses: [10.9.0.0/24]}}, metallb",
+                        "kube-vip and metallb would both answer" },
+                { "{name: nodelocaldns, values: {address: 169.254.20.11}}", NULL },
+                { "{name: nodelocaldns, values: {adress: 169.254.20.11}}", "has no value" },
+                { "{name: nodelocaldns, values: {address: here}}", "must be an IP address" },
+                { "{name: nodelocaldns, values: {address: 10.96.0.10}}",
+                        "in the range of pods, services or hosts" },
+                { "{name: nodelocaldns, values: {address: \"fd00::10\"}}",
+                        "no address of the family" },
+                { "metrics-server, {name: dns-autoscaler, values: {min: 3, max: 5}}", NULL },
+                { "metrics-server, {name: dns-autoscaler, values: {min: 11}}", "larger than max" },
+                { "dns-autoscaler", "which is not in the file" },
+                { "{name: registry, values: {storage: 50Gi, port: 5001}}", NULL },
+                { "{name: registry, values: {storage: much}}", "must be a size" },
+                { "{name: registry, values: {port: 80}}", "a number from 1024 to 29999" },
+                { "{name: registry, values: 5}", "must be a map" },
+                { "{name: node-problem-detector, values: {a: 1}}", "it has no values" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct arena a = { 0 };
+                struct problems p;
+                struct cluster *c = addons_decode(
+                        &a, arena_printf(&a, "    addons: [%s]\n", cases[i].addons), &p);
+                rules_addons(c, &p);
+                if (p.errors != !!cases[i].problem ||
+                        (p.errors && !strstr(p.first->message, cases[i].problem)))
+                        fail_msg("%s: %s", cases[i].addons, p.first ? p.first->message : "good");
+                arena_release(&a);
+        }
+}
+
+static void values_have_fallbacks(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a,
+                "    addons: [{name: kube-vip, values: {addresses: [10.9.0.5-10.9.0.9, 10.8.0.0/30]}},\n"
+                "      {name: registry, values: {port: 5001}}, nodelocaldns]\n",
+                &p);
+        assert_int_equal(p.errors, 0);
+        assert_string_equal(
+                addon_value(c, ADDON_KUBE_VIP, "addresses"), "10.9.0.5-10.9.0.9,10.8.0.0/30");
+        assert_string_equal(addon_value(c, ADDON_KUBE_VIP, "interface"), "");
+        assert_string_equal(addon_value(c, ADDON_REGISTRY, "port"), "5001");
+        assert_string_equal(addon_value(c, ADDON_REGISTRY, "storage"), "10Gi");
+        assert_string_equal(addon_value(c, ADDON_NODELOCALDNS, "address"), "169.254.20.10");
+        arena_release(&a);
+}
+
+/* The DNS cache is the CoreDNS that every node has. */
+static void the_cache_is_coredns(void **state)
+{
+        struct arena a = { 0 };
+        struct version newest;
+        struct catalogue all;
+        assert_true(version_parse(KUBERNETES_NEWEST, &newest));
+        assert_true(catalogue_for(&a, &newest, &all));
+        assert_non_null(
+                strstr(all.images[IMG_COREDNS].name, addon_row(ADDON_NODELOCALDNS)->version));
+        arena_release(&a);
+}
+
 static void a_chart_becomes_rows(void **state)
 {
         struct arena a = { 0 };
@@ -135,7 +211,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = { cmocka_unit_test(rows_are_whole),
                 cmocka_unit_test(values_are_maps), cmocka_unit_test(a_built_in_one_is_no_chart),
-                cmocka_unit_test(a_chart_becomes_rows),
+                cmocka_unit_test(values_of_built_in_ones), cmocka_unit_test(values_have_fallbacks),
+                cmocka_unit_test(the_cache_is_coredns), cmocka_unit_test(a_chart_becomes_rows),
                 cmocka_unit_test(the_files_repository_comes_first),
                 cmocka_unit_test(holes_are_survived) };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,9 +57,24 @@ def test_a_file_has_some_of_them(rows, tmp_path):
 
 def test_nodes_get_the_images_of_what_the_file_has(tmp_path):
     images = {"metrics-server": "registry.k8s.io/metrics-server/metrics-server:v", "local-path": "docker.io/rancher/local-path-provisioner:v",
-              "kube-state-metrics": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v"}
+              "kube-state-metrics": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v", "registry": "docker.io/library/registry:",
+              "node-problem-detector": "registry.k8s.io/node-problem-detector/node-problem-detector:v", "kube-vip": "ghcr.io/kube-vip/kube-vip:v"}
     for names in ([], ["local-path"], list(images)):
-        (tmp_path / "cluster.yaml").write_text(FILE + f"  services: {{addons: [{', '.join(names)}]}}\n")
+        rows = [name if name != "kube-vip" else "{name: kube-vip, values: {addresses: [192.0.2.0/28]}}" for name in names]
+        (tmp_path / "cluster.yaml").write_text(FILE + f"  services: {{addons: [{', '.join(rows)}]}}\n")
         slipway("render", "--node", "worker-1", "-d", "out", cwd=tmp_path)
         text = (tmp_path / "out" / "worker-1" / "nodespec.json").read_text()
         assert {name for name, image in images.items() if f'"{image}' in text} == set(names)
+
+
+def test_a_dns_cache_is_the_server_of_every_pod(tmp_path):
+    """Its address is on the node before a kubelet gives it to pods."""
+    (tmp_path / "cluster.yaml").write_text(FILE + "  services: {addons: [{name: nodelocaldns, values: {address: 169.254.20.11}}]}\n")
+    slipway("render", "--node", "worker-1", "-d", "out", cwd=tmp_path)
+    root = tmp_path / "out" / "worker-1" / "root"
+    assert re.search(r"clusterDNS:\n- \"?169\.254\.20\.11\"?\n[a-z]", (root / "var/lib/kubelet/config.yaml").read_text())
+    assert "ExecStart=ip address replace 169.254.20.11/32 dev lo" in (root / "etc/systemd/system/slipway-dns-address.service").read_text()
+    (tmp_path / "cluster.yaml").write_text(FILE)
+    slipway("render", "--node", "worker-1", "-d", "plain", cwd=tmp_path)
+    assert "169.254" not in (tmp_path / "plain/worker-1/root/var/lib/kubelet/config.yaml").read_text()
+    assert not (tmp_path / "plain/worker-1/root/etc/systemd/system/slipway-dns-address.service").exists()

@@ -57,10 +57,14 @@ def pod(name, ready=True):
 
 class Running(Api):
     """With what the controllers of a cluster would put there."""
+    lossy = False
 
     def do_GET(self):
         if self.path.startswith(f"{PROBES}/services/probe-"):
-            self.answer(200, {"spec": {"clusterIPs": ["10.96.0.77"]}})
+            self.answer(200, {"spec": {"clusterIPs": ["10.96.0.77"]}, "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.40"}]}}})
+        elif self.path.startswith(f"{PROBES}/pods/storage-") and self.path in self.objects:
+            reads = self.path.endswith("reads")
+            self.answer(200, {"status": {"phase": "Failed" if reads and self.lossy else "Succeeded", "reason": "Gone"}})
         else:
             super().do_GET()
 
@@ -80,11 +84,11 @@ def made(tmp_path_factory):
 def verify(made):
     Api.objects = {"/api/v1/nodes": {"items": [node("c1"), node("w1")]}, f"{PROBES}/pods": {"items": [pod("c1"), pod("w1")]}}
 
-    def run(*args, broken=""):
+    def run(*args, broken="", more=""):
         (made.path / "broken").write_text(broken)
         (made.path / "broken.asked").write_text("")
         before = sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir())
-        r = made("verify", *args, PATH=f"{made.path}:{os.environ['PATH']}")
+        r = made("verify", *args, more=more, PATH=f"{made.path}:{os.environ['PATH']}")
         assert PROBES not in Api.objects, "the probes are removed"
         assert sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir()) == before
         return r
@@ -166,3 +170,32 @@ def test_ctrl_c_leaves_nothing(verify, made):
     p.send_signal(signal.SIGINT)
     _, errors = p.communicate(timeout=60)
     assert p.returncode and PROBES not in Api.objects, errors
+
+
+PROMISES = """\
+  services:
+    addons: [metrics-server, local-path, registry, traefik, {name: kube-vip, values: {addresses: [192.0.2.40-192.0.2.49]}}]
+"""
+METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
+
+
+def test_what_addons_promise(verify):
+    """Only where the file has them: test_all_works has no such rows."""
+    Api.objects[METRICS] = {"items": [{"metadata": {"name": "c1"}}, {"metadata": {"name": "w1"}}]}
+    r = verify("-o", "json", more=PROMISES)
+    assert r.returncode == 0, r.stdout + r.stderr
+    answer = rows(r)
+    assert [check for check, name in answer if name in ("w1", "cluster")] == CHECKS + ["load balancer", "ingress", "registry", "metrics", "storage"]
+    assert answer["load balancer", "w1"]["to"] == "192.0.2.40" and answer["ingress", "c1"]["to"] == "traefik.traefik.svc.cluster.local."
+    assert answer["registry", "c1"]["to"] == "registry.registry.svc.cluster.local." and answer["metrics", "w1"]["to"] == "metrics.k8s.io"
+
+
+def test_promises_that_are_not_kept(verify, monkeypatch):
+    """Each failing path is named, and the others are still checked."""
+    Api.objects[METRICS] = {"items": [{"metadata": {"name": "c1"}}]}
+    monkeypatch.setattr(Running, "lossy", True)
+    r = verify("-o", "json", more=PROMISES, broken="registry. it answered HTTP/1.0 503\n")
+    assert r.returncode == 7 and "4 things do not work; the first: from a pod on " in r.stderr and "to the registry registry.registry.svc" in r.stderr, r.stderr
+    failed = {key: c["why"] for key, c in rows(r).items() if not c["works"]}
+    assert set(failed) == {("registry", "c1"), ("registry", "w1"), ("metrics", "w1"), ("storage", "cluster")}, failed
+    assert "no metrics of this node" in failed["metrics", "w1"] and "does not find what the first pod wrote: Gone" in failed["storage", "cluster"]

@@ -5,7 +5,9 @@
  *   probe serve PORT NAME               answers every request with NAME and prints a line for each
  *   probe ask [-t SECONDS] URL...       http://HOST[:PORT]/PATH or tcp://HOST:PORT (connecting is
  *     enough); all at once, repeated until the time is over; prints a line each, in order:
- *     "ok URL ANSWER" or "failed URL: WHY"; its status is the number of failures */
+ *     "ok URL ANSWER" or "failed URL: WHY"; its status is the number of failures
+ *   probe keep|kept FILE TEXT           writes the text, or says whether it is there (volume.c)
+ *   probe forward PORT HOST PORT        connections to the loopback address (forward.c) */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -309,6 +311,10 @@ int probe_main(int argc, char **argv)
                 return probe_ask(argc - 2, argv + 2);
         if (argc > 1 && argv[1][0] == '-')
                 return volume_main(argc, argv);
+        if (argc == 4 && (streq(argv[1], "keep") || streq(argv[1], "kept")))
+                return volume_keeps(argv);
+        if (argc == 5 && streq(argv[1], "forward"))
+                return forward_main(argv[2], argv[3], argv[4]);
         fprintf(stderr, "usage: probe serve PORT NAME | probe ask [-t SECONDS] URL...\n");
         return EXIT_USAGE;
 }

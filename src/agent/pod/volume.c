@@ -8,7 +8,8 @@
 #include "agent/agent.h"
 #include "base/file.h"
 
-#define VOLUMES "/volumes/"
+#define VOLUMES  "/volumes/"
+#define KEPT_MAX 4096
 
 /* One name directly below /volumes. */
 static const char *volume_name(const char *dir)
@@ -26,6 +27,37 @@ static int volume_create(const char *dir, struct error *err)
                         "cannot make the directory %s: a file or link of that name is in the way",
                         dir);
         return dir_make(dir, 0777, err);
+}
+
+/* Whether a volume keeps its data: "keep" writes a text to a file of it, and "kept" says whether
+ * the file still has it. */
+static int volume_keep(const char *path, const char *text, struct error *err)
+{
+        return file_write(path, text, strlen(text), 0644, 0, NULL, err);
+}
+
+static int volume_kept(const char *path, const char *text, struct error *err)
+{
+        struct str has CLEANUP(str_release) = { 0 };
+        int r = file_read(path, KEPT_MAX, &has, err);
+        if (r < 0)
+                return r;
+        return streq(str_text(&has), text)
+                       ? 0
+                       : error_set(err, EBADMSG, EXIT_INTERNAL,
+                                 "%s does not have what was written to it", path);
+}
+
+int volume_keeps(char **argv)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        bool keep = streq(argv[1], "keep");
+        if ((keep ? volume_keep : volume_kept)(argv[2], argv[3], &err) < 0) {
+                fprintf(stderr, "probe: %s\n", err.message);
+                return EXIT_INTERNAL;
+        }
+        printf("%s %s\n", keep ? "wrote" : "found", argv[2]);
+        return 0;
 }
 
 int volume_main(int argc, char **argv)

@@ -1,15 +1,12 @@
 /* The step "verify". All nodes may be Ready although no pod reaches another. So a probe runs on
  * every node for a short time, in a namespace of its own that is deleted afterwards. The result is
  * stored in the cluster, so that a run without changes does not verify again. */
-#include <event2/event.h>
-
 #include "base/sha256.h"
 #include "cluster/apply/fabric.h"
 #include "cluster/apply/verify.h"
 #include "kube/wait.h"
 
-#define NAMESPACE_PATH "/api/v1/namespaces/" VERIFY_NAMESPACE
-#define MARKER_PATH    "/api/v1/namespaces/kube-system/configmaps/slipway-verified"
+#define MARKER_PATH "/api/v1/namespaces/kube-system/configmaps/slipway-verified"
 /* Until every probe runs, and until the probes of an earlier run are deleted. */
 #define PODS_SECONDS 90
 #define LOOK_MS      100
@@ -17,7 +14,7 @@
 static void verify_begin(struct verify *v);
 static void verify_look(struct verify *v);
 
-static void later(struct verify *v, event_callback_fn fn)
+void verify_later(struct verify *v, event_callback_fn fn)
 {
         static const struct timeval soon = { .tv_usec = LOOK_MS * 1000 };
         struct site *s = v->site;
@@ -89,13 +86,12 @@ static void on_verify_removed(const struct kube_reply *reply, void *arg)
 void verify_end(struct verify *v)
 {
         step_doing(v->step, -1, "removing the probes");
-        verify_ask_pods(v, "DELETE", NAMESPACE_PATH, on_verify_removed);
+        verify_ask_pods(v, "DELETE", VERIFY_NAMESPACE_PATH, on_verify_removed);
 }
 
 /* ---- the probes ---- */
 
-/* NULL: unknown. */
-static const char *waiting_why(const json_t *pod)
+const char *verify_pod_why(const json_t *pod)
 {
         const json_t *status = json_object_get(pod, "status"),
                      *c = json_array_get(json_object_get(status, "containerStatuses"), 0);
@@ -118,7 +114,7 @@ static void read_pod(struct verify *v, const json_t *pod)
                 if (p->pod || !streq(p->member->node->name, node))
                         continue;
                 if (!pod_ready(pod) || !json_array_size(ips)) {
-                        const char *why = waiting_why(pod);
+                        const char *why = verify_pod_why(pod);
                         if (why && (!p->waiting || !streq(p->waiting, why)))
                                 p->waiting = arena_strdup(a, why);
                         continue;
@@ -147,11 +143,11 @@ static void on_verify_pods(const struct kube_reply *reply, void *arg)
         if (running == v->count) {
                 for (size_t i = 0; i < v->count; i++)
                         verify_row(v, CHECK_START, v->probes[i].member->node->name, NULL, NULL);
-                verify_ask(v);
+                verify_balancer(v);
                 return;
         }
         if (clock_ms() < v->deadline) {
-                later(v, on_verify_timer);
+                verify_later(v, on_verify_timer);
                 return;
         }
         for (size_t i = 0; i < v->count; i++) {
@@ -172,7 +168,7 @@ static void on_verify_pods(const struct kube_reply *reply, void *arg)
 
 static void verify_look(struct verify *v)
 {
-        verify_ask_pods(v, "GET", NAMESPACE_PATH "/pods", on_verify_pods);
+        verify_ask_pods(v, "GET", VERIFY_NAMESPACE_PATH "/pods", on_verify_pods);
 }
 
 static void on_service(const struct kube_reply *reply, void *arg)
@@ -193,7 +189,7 @@ static void on_verify_applied(const char *error, void *arg)
         struct verify *v = arg;
         if (!error) {
                 verify_ask_pods(v, "GET",
-                        arena_printf(v->site->arena, NAMESPACE_PATH "/services/%s", v->name),
+                        arena_printf(v->site->arena, VERIFY_NAMESPACE_PATH "/services/%s", v->name),
                         on_service);
                 return;
         }
@@ -206,7 +202,7 @@ static void on_verify_applied(const char *error, void *arg)
 
 static void on_again(evutil_socket_t fd, short what, void *arg) { verify_begin(arg); }
 
-static void on_forced(const struct kube_reply *reply, void *arg) { later(arg, on_again); }
+static void on_forced(const struct kube_reply *reply, void *arg) { verify_later(arg, on_again); }
 
 /* A probe on a node that is not Ready is deleted only when its kubelet answers, so it is
  * deleted with force. */
@@ -218,9 +214,9 @@ static void verify_clear(struct verify *v)
         if (lacking && !v->forced) {
                 v->forced = true;
                 verify_ask_pods(
-                        v, "DELETE", NAMESPACE_PATH "/pods?gracePeriodSeconds=0", on_forced);
+                        v, "DELETE", VERIFY_NAMESPACE_PATH "/pods?gracePeriodSeconds=0", on_forced);
         } else {
-                later(v, on_again);
+                verify_later(v, on_again);
         }
 }
 
@@ -247,7 +243,7 @@ static void on_verify_cleared(const struct kube_reply *reply, void *arg)
 
 static void verify_begin(struct verify *v)
 {
-        verify_ask_pods(v, "DELETE", NAMESPACE_PATH, on_verify_cleared);
+        verify_ask_pods(v, "DELETE", VERIFY_NAMESPACE_PATH, on_verify_cleared);
 }
 
 void verify_start(struct verify *v)
@@ -286,6 +282,7 @@ static void digest_of(const struct site *s, char out[65])
         str_addf(&text, SLIPWAY_VERSION "\n%s\n", fabric);
         for (size_t i = 0; i < s->count; i++)
                 str_addf(&text, "%s %s\n", s->members[i].node->name, s->members[i].plan.wanted);
+        verify_promises(s->cluster, &text);
         sha256_hex(text.data, text.len, out);
 }
 

@@ -4,10 +4,13 @@
 #ifndef SLIPWAY_VERIFY_H
 #define SLIPWAY_VERIFY_H
 
+#include <event2/event.h>
+
 #include "base/clock.h"
 #include "cluster/apply/roll.h"
 
-#define VERIFY_NAMESPACE "slipway-verify"
+#define VERIFY_NAMESPACE      "slipway-verify"
+#define VERIFY_NAMESPACE_PATH "/api/v1/namespaces/" VERIFY_NAMESPACE
 
 /* The checks, in the order of the rows; their names are in verify_rows.c. */
 enum verify_check {
@@ -22,6 +25,12 @@ enum verify_check {
         CHECK_LOGS, /* kubectl logs */
         /* services.dex answers at the address that people use; only in verify_cluster */
         CHECK_LOGIN,
+        /* what addons of the file promise (verify_promises.c) */
+        CHECK_BALANCER, /* a Service of type LoadBalancer gets an address, which answers */
+        CHECK_INGRESS,  /* HTTP through the ingress controller */
+        CHECK_REGISTRY,
+        CHECK_METRICS, /* metrics.k8s.io has the node */
+        CHECK_STORAGE, /* a volume of the default class keeps its data */
         CHECK_COUNT
 };
 
@@ -53,6 +62,9 @@ struct verify {
         /* of the Service: a new one in each run, because CoreDNS caches for 30 seconds */
         const char *name;
         const char *service[2]; /* its addresses */
+        const char *balancer;   /* address of the Service of type LoadBalancer; NULL: none */
+        const char *waiting;    /* for what an addon promises: why it is not there yet */
+        bool reads;             /* storage: the second pod, which reads what the first wrote */
         char digest[65];        /* of what is verified */
         int64_t deadline;
         struct error err; /* the first failure */
@@ -66,8 +78,22 @@ struct verify {
 
 /* The control-plane node where kubectl runs; NULL: none can be reached. */
 struct member *verify_from(struct site *s);
-/* Runs all probes, a few at a time; then reads their logs; then calls verify_end. */
+/* Runs all probes, a few at a time; then reads their logs; then calls verify_kept. */
 void verify_ask(struct verify *v);
+/* Whether an addon of the file promises what this check proves. */
+bool verify_promised(const struct cluster *c, enum verify_check check);
+/* The addons whose promises are checked, one per line: part of what is verified. */
+void verify_promises(const struct cluster *c, struct str *out);
+/* Waits for the address of a load balancer if one is promised, then calls verify_ask. */
+void verify_balancer(struct verify *v);
+/* Metrics and storage, if they are promised; then calls verify_end. */
+void verify_kept(struct verify *v);
+/* How long something that was just installed is waited for, from now. */
+int64_t verify_patience(const struct verify *v);
+/* Calls fn soon; one at a time. */
+void verify_later(struct verify *v, event_callback_fn fn);
+/* Why a pod does not run, as the API says it; NULL: unknown. */
+const char *verify_pod_why(const json_t *pod);
 /* Reports a failure as a sentence, with a hint. */
 void verify_failed(struct verify *v, const char *hint, const char *fmt, ...) PRINTF(3, 4);
 /* Deletes the namespace, then ends the step. */

@@ -3,8 +3,7 @@
 #include "cluster/plan/issuer.h"
 #include "kube/wait.h"
 
-#define NODES_PATH  "/api/v1/nodes"
-#define PROBES_PATH "/api/v1/namespaces/" VERIFY_NAMESPACE
+#define NODES_PATH "/api/v1/nodes"
 
 /* A new check gets a line here and in enum verify_check. */
 static const char *const check_names[CHECK_COUNT] = {
@@ -17,6 +16,11 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_EXEC] = "exec",
         [CHECK_LOGS] = "logs",
         [CHECK_LOGIN] = "login",
+        [CHECK_BALANCER] = "load balancer",
+        [CHECK_INGRESS] = "ingress",
+        [CHECK_REGISTRY] = "registry",
+        [CHECK_METRICS] = "metrics",
+        [CHECK_STORAGE] = "storage",
 };
 
 /* By check, then by node in the order of the file, then in the order of arrival. */
@@ -174,7 +178,7 @@ int verify_cluster(struct site *s, json_t **out, struct error *err)
         verify_steps(s, v);
         r = run_execute(&s->run, err);
         if (r == -EINTR) /* so that probes are not left there */
-                kube_do(s->kube, "DELETE", PROBES_PATH, NULL, NULL, NULL, &ignored);
+                kube_do(s->kube, "DELETE", VERIFY_NAMESPACE_PATH, NULL, NULL, NULL, &ignored);
         *out = json_pack("{s:s, s:b, s:o}", "cluster", s->cluster->name, "works", r == 0, "checks",
                 rows_sorted(v->rows));
         json_decref(v->nodes);

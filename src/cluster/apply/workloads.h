@@ -4,6 +4,13 @@
 
 #include "cluster/site/op.h"
 
+/* The API's path of a Deployment, DaemonSet or StatefulSet, in the arena; NULL: it is none. */
+const char *workload_path(struct arena *a, const json_t *object);
+/* Whether it is ready, as the API has it. */
+bool workload_ready(const json_t *object);
+/* Adds its pods, and those of them that are ready. */
+void workload_pods(const json_t *object, json_int_t *ready, json_int_t *wanted);
+
 struct workloads;
 
 /* Valid while the step runs. */

@@ -107,7 +107,8 @@ static void chart_order(struct site *s, struct plan_step **steps)
 }
 
 /* Removals come first: a chart with a new name may have the same objects. */
-void services_steps(struct site *s, struct plan *p, struct plan_step *after)
+void services_steps(
+        struct site *s, struct plan *p, struct plan_step *after, struct plan_step *verify)
 {
         const struct services_found *f = s->found.services;
         if (!f || !services_any(f))
@@ -129,6 +130,9 @@ void services_steps(struct site *s, struct plan *p, struct plan_step *after)
                                 plan_after(steps[i], steps[o]);
         }
         chart_order(s, steps);
+        for (size_t i = 0; i < f->n; i++)
+                if (addon_named(f->v[i].name) != ADDON_COUNT)
+                        plan_after(verify, f->v[i].kind == SERVICE_ADDON ? manifests : steps[i]);
         if (namespaces)
                 plan_after(namespaces, after);
         if (manifests) {

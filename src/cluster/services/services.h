@@ -11,8 +11,10 @@
 int services_check(const struct cluster *c, struct error *err);
 /* The step that observes; NULL: the file has no services, and the cluster never had any. */
 struct step *services_observe_step(struct site *s);
-/* Adds the steps for all changes to the plan; they start after `after`. */
-void services_steps(struct site *s, struct plan *p, struct plan_step *after);
+/* Adds the steps for all changes to the plan; they start after `after`. `verify` waits for addons
+ * whose promises it checks. */
+void services_steps(
+        struct site *s, struct plan *p, struct plan_step *after, struct plan_step *verify);
 
 void step_uninstall(struct step *s);         /* arg: task */
 void step_namespaces(struct step *s);        /* arg: site */

@@ -238,6 +238,7 @@ void status_ask_api(struct status *st)
                 kube_request(st->site->kube, "GET", questions[i].path, NULL, NULL,
                         st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE, questions[i].fn, st);
         status_ask_services(st, st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE);
+        status_ask_addons(st, st->site->tunnel_count ? TUNNEL_OPENS : API_PATIENCE);
         status_ask_login(st);
 }
 
@@ -344,6 +345,7 @@ void status_end(struct status *st)
         for (size_t i = 0; i < ARRAY_SIZE(st->workloads); i++)
                 json_decref(st->workloads[i]);
         json_decref(st->secrets);
+        status_addons_end(st);
         free(st->api_trouble);
         free(st->api_version);
         free(st->login_trouble);

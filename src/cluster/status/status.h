@@ -42,11 +42,14 @@ struct status {
         const char *script; /* the script that reads it */
         bool api_asked, api_ready;
         char *api_trouble, *api_version;
-        json_t *others;                 /* Nodes in the API that are not in cluster.yaml */
-        json_t *requests;               /* pending requests for serving certificates (serving.h) */
-        json_t *failing[2];             /* pods of the control plane and of DNS that do not start */
-        json_t *secrets;                /* helm's: metadata of all revisions; NULL: unknown */
-        json_t *workloads[3];           /* managed by helm: Deployments, DaemonSets, StatefulSets */
+        json_t *others;              /* Nodes in the API that are not in cluster.yaml */
+        json_t *requests;            /* pending requests for serving certificates (serving.h) */
+        json_t *failing[2];          /* pods of the control plane and of DNS that do not start */
+        json_t *secrets;             /* helm's: metadata of all revisions; NULL: unknown */
+        json_t *workloads[3];        /* managed by helm: Deployments, DaemonSets, StatefulSets */
+        struct status_addon *addons; /* built-in ones of the file (status_addons.c) */
+        size_t addon_count;
+        json_t *inventory;              /* of services' objects; NULL: not known */
         bool login_asking, login_known; /* services.dex */
         char *login_trouble;
 };
@@ -56,6 +59,10 @@ void status_ask_api(struct status *st);
 /* Part of status_ask_api: releases, if the file has charts. */
 void status_ask_services(struct status *st, unsigned timeout_ms);
 json_t *status_releases_json(const struct status *st, json_t *problems);
+/* The same for addons that are built in. */
+void status_ask_addons(struct status *st, unsigned timeout_ms);
+json_t *status_addons_json(const struct status *st, json_t *problems);
+void status_addons_end(struct status *st);
 void status_ask_login(struct status *st);
 /* NULL: there is no services.dex, or it was not asked. */
 json_t *status_login_json(const struct status *st, json_t *problems);

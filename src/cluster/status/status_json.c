@@ -13,7 +13,8 @@
  *   certificates: expires, what
  *   kubernetes: wanted, running (nodes that run it), nodes
  *   releases[], if the file has charts: name, namespace, chart, revision, state, ready, drift
- *   login, with services.dex: issuer, works, trouble
+ *   addons[], if the file has built-in ones: name, version, namespace, ready and wanted (pods),
+ * works, drift (why it is not as wanted, or null) login, with services.dex: issuer, works, trouble
  *   run: who holds the lock, or null */
 #include <sys/stat.h>
 #include <time.h>
@@ -331,6 +332,7 @@ json_t *status_json(const struct status *st, bool *healthy)
         for (size_t i = 0; i < json_array_size(st->others); i++)
                 json_array_append_new(others, other_json(st, json_array_get(st->others, i)));
         json_t *releases = status_releases_json(st, problems);
+        json_t *addons = status_addons_json(st, problems);
         json_t *login = status_login_json(st, problems);
         json_t *pods = pods_json(st, problems), *certificates = certificates_json(st, problems);
         *healthy = !json_array_size(problems);
@@ -345,6 +347,9 @@ json_t *status_json(const struct status *st, bool *healthy)
         if (st->site->cluster->services.charts.n)
                 json_object_set(o, "releases", releases);
         json_decref(releases);
+        if (st->addon_count)
+                json_object_set(o, "addons", addons);
+        json_decref(addons);
         if (login)
                 json_object_set_new(o, "login", login);
         json_object_set_new(o, "certificates", certificates);

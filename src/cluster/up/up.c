@@ -321,7 +321,7 @@ static void plan_build_all(struct site *s, struct plan *p)
                 plan_after(fabric, objects);
                 plan_after(dns, fabric);
         }
-        services_steps(s, p, dns);
+        services_steps(s, p, dns, verify);
 }
 
 void plan_build(struct site *s)

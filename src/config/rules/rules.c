@@ -133,6 +133,7 @@ static void (*const all_rules[])(struct cluster *c, struct problems *p) = {
         rules_extras,
         rules_idle,
         rules_sources,
+        rules_addons,
         rules_services,
 };
 

@@ -1,5 +1,4 @@
 /* Charts, their repositories and namespaces. */
-#include "config/addon.h"
 #include "config/rules/rules.h"
 
 #define VALUES_FILES_MAX 8 /* each is an argument of helm */
@@ -167,20 +166,9 @@ static void chart(const struct services *s, size_t index, struct problems *p)
         }
 }
 
-static void addon(const struct addon *a, struct problems *p)
-{
-        enum addon_id id = addon_named(a->name);
-        if (a->values && id != ADDON_COUNT && addon_built_in(id))
-                problem_add(p, a->src, "values",
-                        "leave them out; `slipway addons` says which addons are charts",
-                        "%s is not a chart, so it has no values", a->name);
-}
-
 void rules_services(struct cluster *c, struct problems *p)
 {
         const struct services *s = &c->services;
-        for (size_t i = 0; i < s->addons.n; i++)
-                addon(&s->addons.v[i], p);
         for (size_t i = 0; i < s->repositories.n; i++)
                 repository(&s->repositories.v[i], p);
         for (size_t i = 0; i < s->charts.n; i++)
