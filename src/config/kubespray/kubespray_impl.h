@@ -83,6 +83,6 @@ void spray_pools(struct spray *k);
 void spray_images(struct spray *k); /* kubespray_spec.c: runtime, artifacts, registry, proxy */
 void spray_access(struct spray *k); /* auth, encryption, audit, admission */
 void spray_parts(struct spray *k);  /* featureGates, components, etcd, os, upgrade */
-void spray_addons(struct spray *k); /* services: what was installed on top */
+void spray_addons(struct spray *k); /* kubespray_addons.c: what was installed on top */
 
 #endif

@@ -1,4 +1,4 @@
-/* Components, etcd, the operating system, and what Kubespray installed on top. */
+/* Components, etcd and the operating system. */
 #include "base/quote.h"
 #include "config/kubespray/kubespray_impl.h"
 
@@ -215,72 +215,4 @@ void spray_parts(struct spray *k)
         kubespray_parts_etcd(k);
         os(k);
         upgrade(k);
-}
-
-/* ---- what was installed on top ---- */
-
-static const struct {
-        const char *var;
-        const char *addon; /* of services.addons; NULL: it has no counterpart */
-        const char *what;  /* a note; NULL: the addon is the same */
-} addons[] = {
-        { "argocd_enabled", NULL, "add Argo CD's chart to services.charts" },
-        { "cert_manager_enabled", "cert-manager", NULL },
-        { "cephfs_provisioner_enabled", NULL,
-                "its successor is the addon ceph-csi-cephfs: add it to services.addons, with the Ceph cluster's monitors in values" },
-        { "cinder_csi_enabled", NULL, "add the chart openstack-cinder-csi to services.charts" },
-        { "dashboard_enabled", "headlamp",
-                "the dashboard was archived in 2026; Headlamp takes its place" },
-        { "gateway_api_enabled", NULL,
-                "the addons envoy-gateway (services.addons) and others bring its definitions" },
-        { "helm_enabled", NULL, "helm runs on your own computer, and tiller was removed" },
-        { "ingress_alb_enabled", NULL,
-                "add the chart aws-load-balancer-controller to services.charts" },
-        { "ingress_nginx_enabled", NULL,
-                "ingress-nginx was retired in 2026; the addons traefik and envoy-gateway (services.addons) take its place" },
-        { "krew_enabled", NULL, "it belongs on your own computer" },
-        { "kube_network_plugin_multus", NULL, "apply multus' manifest with kubectl" },
-        { "kube_vip_services_enabled", NULL,
-                "the addon metallb (services.addons) assigns addresses to Services" },
-        { "local_path_provisioner_enabled", "local-path", NULL },
-        { "local_volume_provisioner_enabled", NULL, "add its chart to services.charts" },
-        { "metallb_enabled", "metallb",
-                "its address ranges are not converted: create an IPAddressPool and an L2Advertisement once it runs" },
-        { "metrics_server_enabled", "metrics-server", NULL },
-        { "node_feature_discovery_enabled", "node-feature-discovery", NULL },
-        { "persistent_volumes_enabled", NULL,
-                "add the chart of your CSI driver to services.charts" },
-        { "rbd_provisioner_enabled", NULL,
-                "its successor is the addon ceph-csi-rbd: add it to services.addons, with the Ceph cluster's monitors in values" },
-        { "registry_enabled", NULL, "add the chart of a registry to services.charts" },
-};
-
-static void spray_named_addons(struct spray *k)
-{
-        struct strings names = { 0, arena_array(k->arena, const char *, ARRAY_SIZE(addons)) };
-        struct spray_section section;
-        spray_begin(k, &section, "services");
-        for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-                if (!spray_true(k, addons[i].var))
-                        continue;
-                if (addons[i].addon)
-                        names.v[names.n++] = addons[i].addon;
-                if (addons[i].what)
-                        spray_note(k, "%s was on: %s", addons[i].var, addons[i].what);
-        }
-        if (names.n)
-                spray_words(k, "addons", &names);
-        spray_end(k, &section);
-}
-
-void spray_addons(struct spray *k)
-{
-        const char *cloud = spray_text(k, "cloud_provider"),
-                   *external = spray_text(k, "external_cloud_provider");
-        spray_named_addons(k);
-        if (cloud && !streq(cloud, "none"))
-                spray_note(k,
-                        "cloud_provider was %s: in-tree cloud providers were removed in Kubernetes 1.31; install its cloud controller manager with helm or "
-                        "kubectl",
-                        external && streq(cloud, "external") ? external : cloud);
 }

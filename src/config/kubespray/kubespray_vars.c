@@ -202,7 +202,6 @@ static const char *const unimportant[] = {
         "download_localhost",
         "download_always_pull",
         "download_cache_dir",
-        "enable_nodelocaldns",
         "enable_network_policy",
         "etcd_kubeadm_enabled",
         "etcd_member_name",
