@@ -130,14 +130,16 @@ const char *cluster_path(struct arena *a, const struct tree *at, const char *pat
 }
 
 /* What a file that a field names must hold: NULL, or what is wrong with it. */
-static const char *pem_fault(struct str *s)
+typedef const char *(*text_fault_fn)(struct str *s, struct arena *words);
+
+static const char *pem_fault(struct str *s, struct arena *words)
 {
         return strstr(str_text(s), "-----BEGIN CERTIFICATE-----")
                        ? NULL
                        : "it contains no PEM certificate";
 }
 
-static const char *password_fault(struct str *s)
+static const char *password_fault(struct str *s, struct arena *words)
 {
         uint32_t cp;
         /* editors end files with a line break */
@@ -148,28 +150,33 @@ static const char *password_fault(struct str *s)
                                               : NULL;
 }
 
-static const char *load_key_fault(struct str *s)
+static const char *load_key_fault(struct str *s, struct arena *words)
 {
-        const char *colon = password_fault(s) ? NULL : strchr(str_text(s), ':');
+        const char *colon = password_fault(s, words) ? NULL : strchr(str_text(s), ':');
         return colon && colon != s->data && colon[1] ? NULL : "a key for S3 is one line, ID:SECRET";
 }
 
-static const char *secret_fault(struct str *s) { return s->len ? NULL : "it is empty"; }
+static const char *secret_fault(struct str *s, struct arena *words)
+{
+        return s->len ? NULL : "it is empty";
+}
 
-static const char *document_fault(struct str *s)
+static const char *document_fault(struct str *s, struct arena *words)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        struct tree *t;
-        return tree_parse(&a, "", str_text(s), s->len, &t, &err) < 0 ? "it is not one YAML document"
-               : t->kind != TREE_MAP                                 ? "it is not a YAML map"
-                                                                     : NULL;
+        struct tree_file file = { "", str_text(s), s->len, 0 };
+        struct tree *t, at;
+        if (tree_parse_file(&a, &file, &t, &at, &err) < 0)
+                return arena_printf(words, "not valid YAML in line %u, column %u: %s", at.line,
+                        at.col, err.message);
+        return t->kind != TREE_MAP ? "it is not a YAML map" : NULL;
 }
 
 /* `at`: where the path is written; problems are those of src.field. */
 static void load_text_at(struct cluster *c, struct problems *p, const struct tree *src,
-        const char *field, const struct tree *at, const char *path,
-        const char *(*fault)(struct str *), const char **out)
+        const char *field, const struct tree *at, const char *path, text_fault_fn fault,
+        const char **out)
 {
         struct str s CLEANUP(str_wipe_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
@@ -184,14 +191,14 @@ static void load_text_at(struct cluster *c, struct problems *p, const struct tre
         else if (strlen(str_text(&s)) != s.len)
                 problem_add(
                         p, src, field, NULL, "%s is not a text file: it contains a NUL byte", real);
-        else if (fault && (why = fault(&s)))
+        else if (fault && (why = fault(&s, c->arena)))
                 problem_add(p, src, field, NULL, "%s cannot be used: %s", real, why);
         else
                 *out = arena_strdup(c->arena, str_text(&s));
 }
 
 static void load_read_text(struct cluster *c, struct problems *p, const struct tree *src,
-        const char *field, const char *path, const char *(*fault)(struct str *), const char **out)
+        const char *field, const char *path, text_fault_fn fault, const char **out)
 {
         if (path && *path)
                 load_text_at(c, p, src, field, tree_get(src, field), path, fault, out);
@@ -199,7 +206,7 @@ static void load_read_text(struct cluster *c, struct problems *p, const struct t
 
 /* The texts of a list of files; "" for one that cannot be used. */
 static void load_read_texts(struct cluster *c, struct problems *p, const struct tree *list,
-        const struct strings *paths, const char *(*fault)(struct str *), struct strings *out)
+        const struct strings *paths, text_fault_fn fault, struct strings *out)
 {
         const char **texts = arena_array(c->arena, const char *, paths->n + 1);
         const struct tree *at = list && list->kind == TREE_LIST ? list->first : list;
