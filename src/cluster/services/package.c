@@ -9,9 +9,7 @@
 #include "base/tree.h"
 #include "cluster/services/services.h"
 
-#define FILE_MAX     ((size_t)16 << 20)
-#define FILES_MAX    4000
-#define DEPTH_MAX    16
+#define YAML_MAX     ((size_t)1 << 20)
 #define PULL_SECONDS 120
 
 struct finding {
@@ -32,67 +30,7 @@ static void finding_end(struct finding *f, struct error *err)
         f->fn(err, f->arg);
 }
 
-/* ---- directories ---- */
-
-struct walk {
-        struct sha256 sum;
-        size_t files;
-};
-
-static int walk_skip(const struct dirent *e)
-{
-        return !streq(e->d_name, ".") && !streq(e->d_name, "..");
-}
-
-static int walk_bytes(const struct dirent **a, const struct dirent **b)
-{
-        return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int walk_dir(
-        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err);
-
-static int walk_one(
-        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err)
-{
-        struct stat st;
-        struct str text CLEANUP(str_release) = { 0 };
-        if (stat(dir, &st) < 0)
-                return error_set(err, errno, EXIT_CONFIG, "%s: %s", dir, strerror(errno));
-        if (S_ISDIR(st.st_mode))
-                return walk_dir(w, dir, below, depth + 1, err);
-        if (++w->files > FILES_MAX)
-                return error_set(
-                        err, EFBIG, EXIT_CONFIG, "the chart has more than %d files", FILES_MAX);
-        if (file_read(dir, FILE_MAX, &text, err) < 0)
-                return -err->code;
-        sha256_add(&w->sum, below, strlen(below) + 1);
-        char *size CLEANUP(free_p) = xasprintf("%zu", text.len);
-        sha256_add(&w->sum, size, strlen(size) + 1);
-        sha256_add(&w->sum, str_text(&text), text.len);
-        return 0;
-}
-
-static int walk_dir(
-        struct walk *w, const char *dir, const char *below, unsigned depth, struct error *err)
-{
-        struct dirent **names = NULL;
-        int n = depth > DEPTH_MAX ? -1 : scandir(dir, &names, walk_skip, walk_bytes), r = 0;
-        if (n < 0)
-                return error_set(err, depth > DEPTH_MAX ? ELOOP : errno, EXIT_CONFIG,
-                        "%s cannot be read: %s", dir,
-                        depth > DEPTH_MAX ? "too many directories in each other" : strerror(errno));
-        for (int i = 0; i < n; i++) {
-                char *path CLEANUP(free_p) = path_join(dir, names[i]->d_name);
-                char *name CLEANUP(free_p) =
-                        xasprintf("%s%s%s", below, *below ? "/" : "", names[i]->d_name);
-                if (r == 0)
-                        r = walk_one(w, path, name, depth, err);
-                free(names[i]);
-        }
-        free(names);
-        return r;
-}
+/* ---- paths ---- */
 
 /* The name and version for messages; helm reads the rest. */
 static int read_chart_yaml(struct finding *f, const char *dir, struct error *err)
@@ -105,7 +43,7 @@ static int read_chart_yaml(struct finding *f, const char *dir, struct error *err
                 error_set(err, ENOENT, EXIT_CONFIG, "%s has no Chart.yaml", dir);
                 return error_hint(err, "name the directory that holds the chart's Chart.yaml");
         }
-        if (file_read(path, FILE_MAX, &text, err) < 0 ||
+        if (file_read(path, YAML_MAX, &text, err) < 0 ||
                 tree_parse(a, arena_strdup(a, path), arena_strdup(a, str_text(&text)), text.len, &t,
                         err) < 0)
                 return -err->code;
@@ -127,11 +65,8 @@ static int from_path(struct finding *f, const char *path, struct error *err)
                         err, "the path is relative to the directory of the file that names it");
         }
         if (S_ISDIR(st.st_mode)) {
-                struct walk w = { 0 };
-                sha256_init(&w.sum);
-                if (read_chart_yaml(f, path, err) < 0 || walk_dir(&w, path, "", 0, err) < 0)
+                if (read_chart_yaml(f, path, err) < 0 || folder_digest(path, digest, err) < 0)
                         return -err->code;
-                sha256_end(&w.sum, digest);
         } else if (file_digest(path, NULL, digest, &size, err) < 0) {
                 return -err->code;
         }
@@ -157,6 +92,13 @@ static int from_directory(struct finding *f, const char *dir, const char *chart,
 }
 
 /* ---- repositories ---- */
+
+/* The chart's name in its repository. */
+static const char *after_slash(const char *ref)
+{
+        const char *slash = strchr(ref, '/');
+        return slash ? slash + 1 : ref;
+}
 
 static void use_blob(struct finding *f, const char *root, const char *digest)
 {
@@ -184,13 +126,35 @@ static int pulled_file(const struct finding *f, char **out, struct error *err)
                               f->service->chart->chart);
 }
 
+/* The archive must be the one that the repository's own index announces. */
+static int index_check(
+        const struct finding *f, const char *path, const char *digest, struct error *err)
+{
+        const struct repository *r = f->repository;
+        char said[SHA256_HEX];
+        if (!r || !has_prefix(r->url, "http"))
+                return 0; /* a registry names content by its digest, and helm compares it */
+        char *index CLEANUP(free_p) =
+                xasprintf("%s/repository/%s-index.yaml", f->site->helm->home, r->name);
+        if (!index_digest(
+                    index, after_slash(f->service->chart->chart), strrchr(path, '/') + 1, said) ||
+                streq(said, digest))
+                return 0;
+        error_set(err, EBADMSG, EXIT_STEP,
+                "the repository %s delivers another archive of %s than its index says: sha256 %.16s instead of %.16s",
+                r->name, f->service->chart->chart, digest, said);
+        return error_hint(err,
+                "nothing was changed; whoever runs the repository must repair the archive or the index");
+}
+
 static int pin_pulled(struct finding *f, const char *path, struct error *err)
 {
         char *cache CLEANUP(free_p) = NULL;
         struct locked lock CLEANUP(locked_release) = { 0 };
         struct lock_entry now = { .source = "repository" }, before;
         if (cache_open(&cache, err) < 0 || locked_read(&lock, f->site->lock_path, err) < 0 ||
-                file_digest(path, NULL, now.digest, &now.size, err) < 0)
+                file_digest(path, NULL, now.digest, &now.size, err) < 0 ||
+                index_check(f, path, now.digest, err) < 0)
                 return -err->code;
         bool known = locked_get(&lock, f->key, &before);
         if (known && !streq(before.digest, now.digest)) {
@@ -228,13 +192,6 @@ static void on_pulled(const struct helm_result *r, void *arg)
                 pin_pulled(f, path, &err);
         }
         finding_end(f, err.message ? &err : NULL);
-}
-
-/* The chart's name in its repository. */
-static const char *after_slash(const char *ref)
-{
-        const char *slash = strchr(ref, '/');
-        return slash ? slash + 1 : ref;
 }
 
 /* A repository at the same registry as an oci:// reference: its CA holds there too, as its login

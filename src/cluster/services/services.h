@@ -49,6 +49,13 @@ int builtin_dex(struct site *site, struct service *s, struct error *err);
 void package_find(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg);
 
+/* folder.c: of a chart that is a directory. */
+int folder_digest(const char *dir, char digest[SHA256_HEX], struct error *err);
+
+/* index.c: the digest that a repository's index has for the archive of that name. False: it says
+ * none, or cannot be read. */
+bool index_digest(const char *path, const char *chart, const char *file, char out[SHA256_HEX]);
+
 /* charts.c: what each change of a chart does, object by object. */
 void charts_compare(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg);
