@@ -1,5 +1,6 @@
 /* The plan, from what was observed: what restarts, who is drained, how etcd is joined, and what is
  * refused before anything changes. */
+#include "cluster/plan/fabric_change.h"
 #include "plan_fixture.h"
 
 static void leaves(const char *name, const struct pool *pool, bool answers)
@@ -49,6 +50,30 @@ static void test_part(void **state)
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 assert_int_equal(plan_part(&cases[i].change), cases[i].part);
+}
+
+/* The unit of flannel is removed only if the pod network changes. */
+static void test_fabric_stays(void **state)
+{
+        static const struct {
+                struct change change;
+                bool refused;
+        } cases[] = {
+                { { SPEC_UNIT, STATE_REMOVED, "flanneld.service", NULL }, true },
+                { { SPEC_UNIT, STATE_RESTARTED, "flanneld.service", NULL }, false },
+                { { SPEC_UNIT, STATE_STARTED, "flanneld.service", NULL }, false },
+                { { SPEC_UNIT, STATE_REMOVED, "kube-proxy.service", NULL }, false },
+        };
+        cluster.network.fabric.kind = FABRIC_CUSTOM;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct error err CLEANUP(error_release) = { 0 };
+                struct change one = cases[i].change;
+                changes(&members[3], &one, 1);
+                assert_int_equal(fabric_change_check(&site, &err) < 0, cases[i].refused);
+                if (cases[i].refused)
+                        refused(EXIT_PREFLIGHT,
+                                "network.fabric is now custom, but flannel connects the pods of w1");
+        }
 }
 
 static void restarts(unsigned parts, const char *text)
@@ -581,13 +606,13 @@ static void test_encryption_stays(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { T(test_part), T(test_restarts), T(test_nothing_to_do),
-                T(test_change), T(test_drain), T(test_machines), T(test_join), T(test_promote),
-                T(test_not_begun), T(test_quorum), T(test_proxy_mode), T(test_quorum_replaced),
-                T(test_former_is_off), T(test_unknown), T(test_refused), T(test_quorum_learner),
-                T(test_worker_leaves), T(test_loss), T(test_stray), T(test_json),
-                T(test_steps_in_order), T(test_saved), T(test_up_removes), T(test_reset_of_one),
-                T(test_reset_of_two), T(test_all_leave), T(test_approval), T(test_encryption_comes),
-                T(test_encryption_stays) };
+        const struct CMUnitTest tests[] = { T(test_part), T(test_fabric_stays), T(test_restarts),
+                T(test_nothing_to_do), T(test_change), T(test_drain), T(test_machines),
+                T(test_join), T(test_promote), T(test_not_begun), T(test_quorum),
+                T(test_proxy_mode), T(test_quorum_replaced), T(test_former_is_off), T(test_unknown),
+                T(test_refused), T(test_quorum_learner), T(test_worker_leaves), T(test_loss),
+                T(test_stray), T(test_json), T(test_steps_in_order), T(test_saved),
+                T(test_up_removes), T(test_reset_of_one), T(test_reset_of_two), T(test_all_leave),
+                T(test_approval), T(test_encryption_comes), T(test_encryption_stays) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

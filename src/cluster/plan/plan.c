@@ -1,5 +1,6 @@
 #include "addon/service.h"
 #include "cluster/etcd/etcd.h"
+#include "cluster/plan/fabric_change.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/plan.h"
 #include "cluster/plan/replaced.h"
@@ -250,6 +251,8 @@ int plan_make(struct site *s, struct error *err)
         for (size_t i = 0; i < s->count; i++)
                 plan_decide(s, &s->members[i]);
         int r = replaced_check(s, err);
+        if (r == 0)
+                r = fabric_change_check(s, err);
         if (r == 0)
                 r = check_loss(s, err);
         if (r == 0)
