@@ -626,6 +626,27 @@ static void test_snapshot_without_name(void **state)
         fake_end(&s);
 }
 
+/* Nor without the API: the versions of its groups could not be kept for the way back. */
+static void test_upgrade_without_api(void **state)
+{
+        struct site s;
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct step *remember = NULL;
+        memset(world.faults, 0, sizeof(world.faults));
+        fake_begin(&s, FAKE_NEW, FAKE_OLD, 0);
+        world.api_gone = true;
+        assert_true(up_run(&s, &err) < 0);
+        for (const struct step *one = s.run.first; one; one = one->next)
+                if (streq(one->name, "remember"))
+                        remember = one;
+        assert_non_null(remember);
+        assert_int_equal(remember->state, STEP_FAILED);
+        assert_non_null(strstr(remember->err.hint, "an upgrade needs the API"));
+        for (size_t i = 0; i < FAKE_NODES; i++)
+                assert_string_equal(world.nodes[i].given, FAKE_OLD);
+        fake_end(&s);
+}
+
 /* A look at etcd that gives up leaves nothing of what it still waited for: the sanitizers see it.
  */
 static void test_look_gives_up(void **state)
@@ -688,7 +709,7 @@ int main(void)
                 cmocka_unit_test(test_interrupted_and_again),
                 cmocka_unit_test(test_snapshot_of_the_newest),
                 cmocka_unit_test(test_snapshot_without_name),
-                cmocka_unit_test(test_look_gives_up) };
+                cmocka_unit_test(test_upgrade_without_api), cmocka_unit_test(test_look_gives_up) };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         fake_release();
         return r;

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from harness import APP, NEWEST, PREVIOUS, Machines, until
+from harness import APP, NEWEST, PATIENCE, PREVIOUS, Machines, until
 
 OLD, NEW = PREVIOUS, NEWEST
 SPEC = f"""\
@@ -108,7 +108,7 @@ def test_cut_while_it_goes_back(cluster):
             if event["event"] == "change" and event["step"] == "healthy":  # the first entry that goes back
                 os.kill(ssh_of(proc.pid, cluster.address("control-1")), signal.SIGKILL)
                 break
-        out, err = proc.communicate(timeout=300)
+        out, err = proc.communicate(timeout=PATIENCE)
         assert proc.returncode == 6 and f"cannot be rolled back to {OLD}" in err, out + err
         r = cluster.slipway("up", "--yes", ok=6)
         assert f"was rolled back to {OLD}" in r.stderr, r.stderr

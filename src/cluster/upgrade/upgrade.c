@@ -12,7 +12,7 @@ const char *upgrade_from(const struct site *s)
         struct version oldest = { 0 }, v;
         const char *text = NULL;
         for (size_t i = 0; i < s->count; i++) {
-                const char *now = member_version(&s->members[i]);
+                const char *now = s->members[i].seen.before;
                 if (now && version_parse(now, &v) && (!text || version_compare(&v, &oldest) < 0)) {
                         oldest = v;
                         text = now;
@@ -141,6 +141,9 @@ static void on_upgrade_groups(const struct kube_reply *reply, void *arg)
         int r = reply->error ? error_set(&err, EIO, EXIT_STEP,
                                        "the API does not list its groups: %s", reply->error)
                              : file_write(path, text, strlen(text), 0600, FILE_SYNC, NULL, &err);
+        if (r < 0)
+                error_hint(&err,
+                        "an upgrade needs the API: 'slipway status' says why it does not answer; no node was changed");
         step_done(step, r < 0 ? &err : NULL);
 }
 

@@ -15,8 +15,8 @@
 #include "cluster/plan/plan.h"
 #include "cluster/plan/plan_steps.h"
 
-/* The version that most of the cluster still runs (of the oldest kubelet, or the API) if it is not
- * the wanted one; otherwise NULL. */
+/* The version that most of the cluster still runs (of the oldest node, as the API or the record has
+ * it, or of the API) if it is not the wanted one; otherwise NULL. Once the plan is made. */
 const char *upgrade_from(const struct site *s);
 
 /* arg: site; before the plan, if the minor version changes */
