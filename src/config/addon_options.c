@@ -93,10 +93,12 @@ static const char *ranges_text(struct arena *a, const struct tree *list)
 {
         struct str all CLEANUP(str_release) = { 0 };
         tree_each (c, list)
-                str_addf(&all, "%s%s", all.len ? "," : "", c->text);
+                if (c->kind == TREE_SCALAR)
+                        str_addf(&all, "%s%s", all.len ? "," : "", c->text);
         return arena_strdup(a, str_text(&all));
 }
 
+/* What is complained about may be of any kind. */
 const char *addon_value(const struct cluster *c, enum addon_id id, const char *name)
 {
         const struct addon_option *o = option_named(id, name);
@@ -104,7 +106,9 @@ const char *addon_value(const struct cluster *c, enum addon_id id, const char *n
         for (size_t i = 0; i < c->services.addons.n; i++)
                 if (addon_named(c->services.addons.v[i].name) == id)
                         given = tree_get(c->services.addons.v[i].values, name);
-        if (!given || given->kind == TREE_NULL)
-                return o->fallback ? o->fallback : "";
-        return o->kind == OPTION_RANGES ? ranges_text(c->arena, given) : given->text;
+        if (given && o->kind == OPTION_RANGES)
+                return ranges_text(c->arena, given);
+        if (given && given->kind == TREE_SCALAR)
+                return given->text;
+        return o->fallback ? o->fallback : "";
 }

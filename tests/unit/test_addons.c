@@ -83,6 +83,8 @@ static void values_of_built_in_ones(void **state)
         } cases[] = {
                 { "{name: kube-vip, values: {addresses: [10.9.0.5-10.9.0.9, 10.8.0.0/30]}}", NULL },
                 { "kube-vip", "kube-vip needs values.addresses" },
+                { "{name: kube-vip, values: {addresses: ~}}", "kube-vip needs values.addresses" },
+                { "{name: kube-vip, values: {addresses: [[1]]}}", "neither FIRST-LAST nor a CIDR" },
                 { "{name: kube-vip, values: {addresses: 10.9.0.5}}", "a list of 1 to 32 ranges" },
                 { "{name: kube-vip, values: {addresses: [10.9.0.9-10.9.0.5]}}",
                         "neither FIRST-LAST nor a CIDR" },
@@ -193,6 +195,22 @@ static void the_files_repository_comes_first(void **state)
         arena_release(&a);
 }
 
+/* The second of two is a list where a word must be. */
+static void values_of_any_kind_are_survived(void **state)
+{
+        struct arena a = { 0 };
+        struct problems p;
+        struct cluster *c = addons_decode(&a,
+                "    addons: [nodelocaldns, {name: nodelocaldns, values: {address: [1, 2]}},\n"
+                "      {name: kube-vip, values: {addresses: [[1], 10.9.0.0/30]}}]\n",
+                &p);
+        rules_addons(c, &p);
+        assert_true(p.errors > 0);
+        assert_string_equal(addon_value(c, ADDON_NODELOCALDNS, "address"), "169.254.20.10");
+        assert_string_equal(addon_value(c, ADDON_KUBE_VIP, "addresses"), "10.9.0.0/30");
+        arena_release(&a);
+}
+
 /* What is wrong in the file is complained about, and nothing is made of it. */
 static void holes_are_survived(void **state)
 {
@@ -212,6 +230,7 @@ int main(void)
         const struct CMUnitTest tests[] = { cmocka_unit_test(rows_are_whole),
                 cmocka_unit_test(values_are_maps), cmocka_unit_test(a_built_in_one_is_no_chart),
                 cmocka_unit_test(values_of_built_in_ones), cmocka_unit_test(values_have_fallbacks),
+                cmocka_unit_test(values_of_any_kind_are_survived),
                 cmocka_unit_test(the_cache_is_coredns), cmocka_unit_test(a_chart_becomes_rows),
                 cmocka_unit_test(the_files_repository_comes_first),
                 cmocka_unit_test(holes_are_survived) };

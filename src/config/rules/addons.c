@@ -54,6 +54,12 @@ static void addon_given(const struct addon *a, enum addon_id id, struct problems
         }
 }
 
+static bool option_given(const struct addon *a, const char *name)
+{
+        const struct tree *value = tree_get(a->values, name);
+        return value && value->kind != TREE_NULL;
+}
+
 static void addon_values(const struct addon *a, struct problems *p)
 {
         enum addon_id id = addon_named(a->name);
@@ -69,7 +75,7 @@ static void addon_values(const struct addon *a, struct problems *p)
         else
                 addon_given(a, id, p);
         for (const struct addon_option *o = addon_options(); o->name; o++)
-                if (o->addon == id && !o->fallback && !tree_get(a->values, o->name))
+                if (o->addon == id && !o->fallback && !option_given(a, o->name))
                         problem_add(p, a->src, NULL,
                                 arena_printf(p->arena, "write {name: %s, values: {%s: %s}}",
                                         a->name, o->name, o->example),
