@@ -310,6 +310,7 @@ void rules_keep(struct agent *a);
 void facts_write(struct agent *a, struct str *out);
 void facts_network(struct str *out); /* facts_net.c */
 void facts_ports(struct str *out);
+void facts_boot(const struct agent *a, struct str *out); /* facts_boot.c */
 
 /* pod/: what the agent is in images of slipway's own */
 int pause_main(void);

@@ -323,6 +323,7 @@ void facts_write(struct agent *a, struct str *o)
         json_text(o, "agent", SLIPWAY_VERSION);
         json_bool(o, "root", geteuid() == 0);
         facts_kernel(o);
+        facts_boot(a, o);
         facts_os(a, o);
         json_line(o, "machineId", "/etc/machine-id");
         if (access("/run/systemd/container", F_OK) < 0) /* in a container it is the host's */

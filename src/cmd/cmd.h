@@ -38,7 +38,7 @@ struct options {
         const char *lines, *kubeconfig, *ttl, *user, *token_file, *to;
         bool follow, merge, oidc, use, yes, exit_code, watch, hardening;
         bool ask_sudo_password, finish, control_plane, ssh_config, ansible;
-        bool no_cleanup;
+        bool no_cleanup, all;
         const char *cleanup_timeout;
         const char *key; /* --key */
         struct strings ssh_options;
@@ -97,6 +97,7 @@ int cmd_token(const struct options *o, struct error *err);
 int cmd_programs(const struct options *o, struct error *err);
 int cmd_report(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
+int cmd_reboot(const struct options *o, struct error *err);
 int cmd_remove_node(const struct options *o, struct error *err);
 int cmd_reset(const struct options *o, struct error *err);
 int cmd_scale(const struct options *o, struct error *err);

@@ -10,6 +10,7 @@
 #include "ui/ui.h"
 
 struct event_base;
+struct reboot_request;
 
 struct operation {
         const struct options *options;
@@ -49,7 +50,8 @@ struct up_call {
         const char *verb;
         /* written after the plan is approved or empty, before the first change; NULL: nothing */
         const struct edit *edit;
-        bool force, allow_down, only_stage; /* as in struct site */
+        bool force, allow_down, only_stage;  /* as in struct site */
+        const struct reboot_request *reboot; /* NULL: none is asked for */
 };
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a,
         struct cluster *c, struct error *err);

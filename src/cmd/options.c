@@ -56,6 +56,8 @@ const struct option_row option_table[] = {
                 "the user of auth.users the token is for; it is deleted when the user is removed" },
         { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
         { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "do not ask for confirmation" },
+        { "all", 0, OPT_FLAG, AT(all), NULL, NULL, COMPLETE_NONE,
+                "reboot: every node, whether it needs one or not" },
         { "plan", 0, OPT_STRING, AT(plan), "FILE", NULL, COMPLETE_FILE,
                 "carry out exactly the plan saved with 'slipway plan -o json', without asking; refused if the file or the cluster has changed since" },
         { "no-cleanup", 0, OPT_FLAG, AT(no_cleanup), NULL, NULL, COMPLETE_NONE,

@@ -177,6 +177,16 @@ static void print_login(struct str *f, const json_t *login)
                         json_is_true(json_object_get(login, "works")) ? "works" : "does not work");
 }
 
+/* No problem: the node works, and somebody chooses the time. */
+static void print_reboots(struct str *f, const json_t *nodes)
+{
+        size_t i, shown = 0;
+        const json_t *n;
+        json_array_foreach(nodes, i, n) if (status_text_of(n, "reboot")) text_addf(f,
+                "%-13s %s needs one: %.200s (slipway reboot)\n", shown++ ? "" : "reboot",
+                status_text_of(n, "name"), status_text_of(n, "reboot"));
+}
+
 static void print_rest(struct str *f, const json_t *o)
 {
         const json_t *certificates = json_object_get(o, "certificates"),
@@ -212,6 +222,7 @@ void status_print(struct str *f, const json_t *o, bool all, struct arena *a)
         print_addons(f, json_object_get(o, "addons"));
         print_login(f, json_object_get(o, "login"));
         print_rest(f, o);
+        print_reboots(f, json_object_get(o, "nodes"));
         if (json_object_get(o, "hardening"))
                 hardening_print(f, json_object_get(o, "hardening"), "hardening     ", all);
         if (n)

@@ -3,6 +3,7 @@
 
 #include "cluster/up/up.h"
 #include "cluster/etcd/restore/restore.h"
+#include "cluster/plan/reboot.h"
 #include "cmd/operate.h"
 #include "ui/ui.h"
 
@@ -27,6 +28,18 @@ static void say_use(const struct site *s)
         print("remove it:  slipway down\n");
 }
 
+static void say_rebooted(const struct site *s)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < s->count; i++)
+                n += s->members[i].plan.reboots;
+        if (n)
+                print("%s: %zu node%s rebooted.\n", s->cluster->name, n,
+                        n == 1 ? " was" : "s were");
+        else
+                print("%s: no node needs a reboot.\n", s->cluster->name);
+}
+
 static void say_up(const struct options *o, const struct site *s)
 {
         if (cmd_json(o))
@@ -34,6 +47,8 @@ static void say_up(const struct options *o, const struct site *s)
         if (s->only_stage)
                 print("%s: what %s needs is on its nodes, and nothing of it is in use yet.\ngo on: slipway upgrade %s\n",
                         s->cluster->name, s->cluster->kubernetes.text, s->cluster->kubernetes.text);
+        else if (s->reboot)
+                say_rebooted(s);
         else
                 say_use(s);
 }
@@ -49,6 +64,8 @@ int cmd_up_cluster(const struct options *o, const struct up_call *call, struct a
         s.only_stage = call->only_stage;
         if (r == 0)
                 r = restore_unfinished(&s, err);
+        if (r == 0 && call->reboot)
+                r = reboot_ask(&s, call->reboot, err);
         if (r == 0)
                 r = cmd_plan_and_apply(o, &s, call->edit, err);
         if (r == 0)

@@ -84,6 +84,20 @@ const struct verb verb_table[] = {
                         "Refused if etcd would lose its quorum.",
                 .options = "yes ask-sudo-password",
                 .run = cmd_remove_node },
+        { .name = "reboot",
+                .args = "[NODE...]",
+                .max_args = -1,
+                .summary = "reboot nodes one after another, each drained before",
+                .help = "Without a NODE it reboots the nodes whose operating system needs it "
+                        "('slipway status' names them); --all reboots every node. The plan is shown "
+                        "and confirmed as by up. Control-plane and etcd nodes are rebooted one by "
+                        "one, then workers upgrade.workersAtOnce at a time: each is drained "
+                        "(PodDisruptionBudgets are respected), rebooted, checked and uncordoned. "
+                        "Refused if the cluster differs from the file, if the API does not answer, "
+                        "or if an etcd member is not healthy. If the run is interrupted, 'slipway "
+                        "up' uncordons the node.",
+                .options = "yes all ask-sudo-password",
+                .run = cmd_reboot },
         { .name = "upgrade",
                 .args = "VERSION",
                 .min_args = 1,

@@ -510,7 +510,7 @@ const struct gone gone_table[] = {
         { "services", "tiller", "Helm 3 has no tiller", "helm, which needs no component in the cluster" },
         { "services", "helm", "Helm 3 needs no component in the cluster", "helm, with the kubeconfig that `slipway kubeconfig` prints" },
         { "services", "dashboard", "the Kubernetes dashboard was archived in 2026", "services.addons: [headlamp]" },
-        { "updates", "strategy=etcd-lock", "locksmith's etcd-lock needs etcd's v2 API, which etcd 3.6 removed", "manual with a reboot coordinator such as kured, or reboot with a window" },
+        { "updates", "strategy=etcd-lock", "locksmith's etcd-lock needs etcd's v2 API, which etcd 3.6 removed", "manual, and 'slipway reboot' when 'slipway status' names nodes that need it; or reboot with a window" },
         { "updates", "strategy=best-effort", "locksmith's best-effort falls back on etcd's v2 API, which etcd 3.6 removed", "reboot with windowStart and windowLength" },
         { "encryption", "provider=identity", "identity does not encrypt", "none" },
         { "encryption", "provider=kms", "slipway does not configure KMS plugins", "secretbox" },

@@ -650,6 +650,33 @@ def test_facts(argv):
     assert all(type(v) is bool for v in f["features"].values()) and isinstance(f["ports"], list)
 
 
+def test_facts_of_this_boot(argv):
+    boots = {Operator(argv).hello().close().facts["boot"] for _ in range(2)}
+    assert len(boots) == 1
+    boot_id, began = boots.pop().split("/")
+    assert boot_id == open("/proc/sys/kernel/random/boot_id").read().strip()
+    assert began == open("/proc/1/stat").read().rsplit(")", 1)[1].split()[19]
+
+
+@pytest.mark.parametrize("files, why", [
+    ({}, None),
+    ({"run/reboot-required": ""}, "its operating system says so"),
+    ({"run/reboot-needed": ""}, "its operating system says so"),
+    ({"run/reboot-required": "", "run/reboot-required.pkgs": "linux-image-6.1.0-30-amd64\nlibc6\n"}, "linux-image-6.1.0-30-amd64, libc6 changed"),
+    ({"run/reboot-required": "", "run/reboot-required.pkgs": "a\nb\nc\nd\ne\n"}, "a, b, c and 2 more changed"),
+    ({"run/reboot-required.pkgs": "a\n"}, None),
+    ({"lib/modules/99.9/modules.dep": ""}, f"kernel 99.9 is installed, and {os.uname().release} runs without its modules"),
+    ({"lib/modules/99.9/modules.dep": "", f"lib/modules/{os.uname().release}/modules.dep": ""}, None),
+    ({"lib/modules/99.9/empty": ""}, None),
+])
+def test_facts_of_a_reboot(argv, root, files, why):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert Operator(argv).hello().close().facts.get("reboot") == why
+
+
 def test_ports_name_their_program(argv):
     import socket
     with socket.socket() as s:

@@ -52,6 +52,9 @@ struct fake_node {
         bool mute;            /* its kubelet does not register */
         bool cordoned, moved; /* moved: its pod was evicted */
         bool gone;            /* its Node is deleted */
+        bool outdated;        /* its operating system wants a reboot */
+        unsigned boots;       /* how often it was rebooted */
+        int64_t goes_down;    /* when a reboot that was ordered begins; 0: none was */
         struct link *link;
 };
 struct fake_peer {

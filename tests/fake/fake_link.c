@@ -7,7 +7,9 @@
 #include "base/sha256.h"
 #include "fake.h"
 
-#define STARTS_MS 500 /* of a kubelet: the first look at it comes too early */
+#define STARTS_MS 500  /* of a kubelet: the first look at it comes too early */
+#define DOWN_MS   3000 /* until a machine that is rebooted stops to answer */
+#define BOOT_MS   9000 /* until it answers again */
 #define SNAPSHOT  "a snapshot of etcd, as far as anybody here knows"
 
 struct run_there {
@@ -164,6 +166,9 @@ static json_t *facts_of(size_t i)
                 "arch", "amd64", "init", "systemd", "machineId", fake_names[i], "productUuid",
                 fake_names[i], "hostname", fake_names[i], "interfaces", "name", "eth0", "addresses",
                 address);
+        json_object_set_new(o, "boot", json_sprintf("boot %u", n->boots));
+        if (n->outdated)
+                json_object_set_new(o, "reboot", json_string("linux-image changed"));
         if (!n->fresh && !n->reset)
                 json_object_update_new(
                         o, json_pack("{s:s, s:s}", "cluster", "ab12c", "node", fake_names[i]));
@@ -172,11 +177,25 @@ static json_t *facts_of(size_t i)
         return o;
 }
 
+/* Its sshd answers until it goes down, and again when it is back. */
+static bool fake_is_down(struct fake_node *n)
+{
+        int64_t since = n->goes_down ? fake_now() - n->goes_down : -1;
+        if (since < 0)
+                return false;
+        if (since < BOOT_MS)
+                return true;
+        n->goes_down = 0;
+        n->boots++;
+        n->outdated = false;
+        return false;
+}
+
 static void on_hello(void *self, enum how how)
 {
         struct link *l = self;
         fake_forget(TAKE(l->hello));
-        if (how != HOW_PLAIN || world.nodes[l->node].away) {
+        if (how != HOW_PLAIN || world.nodes[l->node].away || fake_is_down(&world.nodes[l->node])) {
                 link_cut(l, how == HOW_LOST ? EPIPE : ECONNREFUSED);
                 return;
         }
@@ -446,6 +465,8 @@ int fake_program(
                 world.snapshot_from = fake_names[node];
                 str_addf(out, "{\"revision\":9,\"totalKey\":3}\n%s  f\n%zu\n", digest,
                         strlen(SNAPSHOT));
+        } else if (streq(argv[0], "systemctl") && streq(argv[1], "reboot")) {
+                world.nodes[node].goes_down = fake_now() + DOWN_MS;
         } else if (streq(argv[0], "cat")) {
                 str_add(out, SNAPSHOT);
         } else if (streq(name, "carry") && strstr(argv[2], "exit 10")) {

@@ -12,6 +12,7 @@
 #include "cluster/site/op.h"
 #include "cluster/up/up.h"
 #include "cluster/leave/leave.h"
+#include "cluster/plan/reboot.h"
 #include "cluster/etcd/restore/restore.h"
 #include "cluster/upgrade/upgrade.h"
 #include "fake.h"
@@ -144,6 +145,27 @@ static void broken_workers_check(struct site *s, int result)
         assert_true(result < 0);
         was_taken_back(s, 3);
         was_taken_back(s, 4);
+}
+
+/* A control-plane node and a worker want a reboot. */
+static void reboot_begin(struct site *s)
+{
+        static const struct strings nobody;
+        static const struct reboot_request needed = { .names = &nobody };
+        struct error err CLEANUP(error_release) = { 0 };
+        world.nodes[1].outdated = world.nodes[3].outdated = true;
+        assert_int_equal(reboot_ask(s, &needed, &err), 0);
+        up_begin(s);
+}
+
+static void reboot_check_all(struct site *s, int result)
+{
+        all_given(s, result);
+        for (size_t i = 0; i < FAKE_NODES; i++) {
+                assert_int_equal(world.nodes[i].boots, i == 1 || i == 3);
+                assert_false(world.nodes[i].outdated);
+        }
+        assert_true(step_of(s, "reboot", "w1")->began >= step_of(s, "healthy", "c2")->ended);
 }
 
 static void down_begin(struct site *s)
@@ -412,6 +434,8 @@ static const struct scenario scenarios[] = {
         { "automatic rollback of two workers", FAKE_NEW, FAKE_OLD, broken_workers_begin,
                 broken_workers_check },
         { "rollback", FAKE_OLD, FAKE_NEW, down_begin, all_given },
+        { "reboot", FAKE_NEW, FAKE_NEW, reboot_begin, reboot_check_all },
+        { "reboot, one link", FAKE_NEW, FAKE_NEW, reboot_begin, reboot_check_all, 1 },
         { "snapshot", FAKE_NEW, FAKE_NEW, snapshot_begin, good },
         { "restore", FAKE_NEW, FAKE_NEW, restore_begin, good },
         { "nothing to do, four links", FAKE_NEW, FAKE_NEW, up_begin, one_link_a_node, 4 },

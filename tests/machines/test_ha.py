@@ -241,6 +241,26 @@ def test_up_starts_a_machine_that_is_off(cluster):
     assert etcd_id(cluster, "control-2") == member, "it is the member that it was"
 
 
+def test_nodes_that_need_it_are_rebooted(cluster, clients):
+    def booted():
+        return {n: cluster.on(n, "cut -d' ' -f22 /proc/1/stat").strip() for n in CONTROL + WORKERS}
+
+    before, chosen = booted(), {"control-3", "worker-2"}
+    for node in chosen:
+        cluster.on(node, "touch /run/reboot-required; echo linux-image-6.1 > /run/reboot-required.pkgs")
+    said = cluster.slipway("status").stdout
+    assert "reboot        control-3 needs one: linux-image-6.1 changed (slipway reboot)" in said and "ha is healthy." in said, said
+    r = cluster.slipway("reboot", "--yes")
+    assert "control-3  change   drain it; reboot it: linux-image-6.1 changed" in r.stderr and "3 nodes are unchanged" in r.stderr, r.stderr
+    assert "ha: 2 nodes were rebooted." in r.stdout, r.stdout
+    after = booted()
+    assert {n for n in after if after[n] != before[n]} == chosen
+    rejoined(cluster, "control-3")
+    assert "true" not in cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[*].spec.unschedulable}")
+    assert "ha: no node needs a reboot." in cluster.slipway("reboot").stdout
+    assert booted() == after
+
+
 def test_no_acknowledged_write_is_lost(cluster, clients):
     writer, reader = clients
     writer.stop()

@@ -45,11 +45,12 @@ static void on_observe_state(struct member *m, json_t *answer, const char *troub
         greeted(arg);
 }
 
-/* Each member is queried only if one is to be removed: then the remaining ones must be a quorum. */
+/* Each member is queried only if one is to be removed or rebooted: then the others must be a
+ * quorum. */
 static void ask_health(struct observe *o)
 {
         struct site *s = o->site;
-        bool leaves = false;
+        bool leaves = s->reboot != NULL;
         for (size_t i = 0; i < s->found.removed_count; i++)
                 leaves |= etcd_peer_of(s->found.peers, s->found.peer_count,
                                   s->found.removed[i]->node) != NULL;

@@ -3,6 +3,7 @@
 #include "cluster/plan/fabric_change.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/plan.h"
+#include "cluster/plan/reboot.h"
 #include "cluster/plan/replaced.h"
 #include "cluster/plan/versions.h"
 #include "cluster/site/proven.h"
@@ -244,6 +245,7 @@ static void plan_decide(struct site *s, struct member *m)
                 m->plan.restarts |=
                         PART_KUBELET | (cluster_fabric(s->cluster)->parts ? PART_FABRIC : 0);
         }
+        reboot_decide(m);
 }
 
 int plan_make(struct site *s, struct error *err)
@@ -263,6 +265,8 @@ int plan_make(struct site *s, struct error *err)
                 r = check_quorum(s, err);
         if (r == 0)
                 r = own_images_check(s, err);
+        if (r == 0)
+                r = reboot_check(s, err);
         return r == 0 ? plan_check_version(s, err) : r;
 }
 

@@ -8,6 +8,7 @@
 #include "cluster/plan/outsiders.h"
 #include "cluster/plan/plan.h"
 #include "cluster/plan/plan_steps.h"
+#include "cluster/plan/reboot.h"
 #include "cluster/plan/survey.h"
 #include "kube/wait.h"
 
@@ -77,7 +78,11 @@ static void node_words(const struct member *m, struct str *out)
                         str_add(out, "drain it; ");
                 if (m->plan.registers)
                         str_add(out, "the API does not know it: it registers again; ");
-                plan_restarts(m->plan.restarts, out);
+                if (m->plan.reboots)
+                        text_addf(out, "reboot it%s%s", member_reboot_why(m) ? ": " : "",
+                                member_reboot_why(m) ? member_reboot_why(m) : "");
+                else
+                        plan_restarts(m->plan.restarts, out);
                 if (m->plan.commands)
                         text_addf(out, "%sruns commands of os.commands",
                                 m->plan.restarts ? "; " : "");

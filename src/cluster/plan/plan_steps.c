@@ -26,6 +26,8 @@ static const struct plan_row {
         [PLAN_ETCD_JOIN] = { "etcd join", "join etcd as a learner", NULL, "'slipway remove-node'" },
         [PLAN_APPLY] = { "apply", "make the node equal to its NodeSpec", RESTARTS, FORMER_FILE },
         [PLAN_REGISTER] = { "register", "restart the kubelet, which registers the node again" },
+        [PLAN_REBOOT] = { "reboot", "reboot the machine",
+                "everything on it stops until it is back" },
         [PLAN_ETCD_PROMOTE] = { "etcd promote", "promote the etcd learner to a voter", NULL,
                 "'slipway remove-node'" },
         [PLAN_HEALTHY] = { "healthy", "wait until the node is healthy" },

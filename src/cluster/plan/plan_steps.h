@@ -22,6 +22,7 @@ enum plan_kind {
         PLAN_ETCD_JOIN,    /* as a learner */
         PLAN_APPLY,        /* apply the NodeSpec */
         PLAN_REGISTER,     /* the kubelet creates its Node again */
+        PLAN_REBOOT,       /* the machine is booted again */
         PLAN_ETCD_PROMOTE, /* the learner becomes a voter */
         PLAN_HEALTHY,      /* restarted parts run again */
         PLAN_UNCORDON,     /* pods may come back */

@@ -12,6 +12,7 @@
 struct connecting {
         struct op op;
         struct member *member;
+        const char *before; /* the boot before a reboot; NULL: this is the first connection */
 };
 
 static void link_start(struct op *o);
@@ -27,11 +28,28 @@ static bool member_not_reached(const struct error *err)
         return false;
 }
 
-static bool worth_another(const struct member *m, const struct step *s, const struct error *err)
+static bool worth_another(const struct connecting *c, const struct error *err)
 {
+        const struct member *m = c->member;
+        const struct step *s = c->op.step;
         int64_t wait = m->site->cluster->readiness.wait * 1000;
-        return member_not_reached(err) && (m->run.made || m->machine->booting) &&
+        if (c->before) /* until the deadline of the step; a connection may be cut as it goes down */
+                return !err || err->code == EPIPE || member_not_reached(err);
+        return !m->seen.said && member_not_reached(err) && (m->run.made || m->machine->booting) &&
                m->run.tries < TRIES && !(m->plan.spare && run_now(s->run) - s->began >= wait);
+}
+
+/* Its sshd may still answer while it goes down. */
+static bool boot_is_new(const struct connecting *c, const json_t *facts)
+{
+        const char *boot = json_string_value(json_object_get(facts, "boot"));
+        return boot && !streq(boot, c->before);
+}
+
+static void link_again(struct op *o)
+{
+        member_hang_up(((struct connecting *)o)->member);
+        link_start(o);
 }
 
 static void on_member_link_hello(
@@ -42,6 +60,12 @@ static void on_member_link_hello(
         /* reopened: the link has verified that it is the same node in the same state */
         if (!c) {
                 applying_begin(m);
+                return;
+        }
+        if (c->before && !boot_is_new(c, facts)) {
+                m->run.connecting = c;
+                op_unwait(&c->op);
+                op_later(&c->op, TRY_MS, link_again);
                 return;
         }
         json_decref(m->seen.said);
@@ -77,7 +101,7 @@ static void on_not_connected(struct op *o, struct error *err)
         struct connecting *c = (struct connecting *)o;
         struct member *m = c->member;
         struct error gone CLEANUP(error_release) = { 0 };
-        if (!m->seen.said && worth_another(m, o->step, err)) {
+        if (worth_another(c, err)) {
                 m->run.tries++;
                 op_later(o, TRY_MS, link_start);
                 return;
@@ -109,16 +133,17 @@ static void on_not_connected(struct op *o, struct error *err)
         api_look(m->site);
 }
 
-void step_connect(struct step *s)
+void member_connect_again(struct member *m, struct step *s, const char *before)
 {
-        struct member *m = s->arg;
         struct connecting *c = arena_new(m->site->arena, struct connecting);
-        *c = (struct connecting){ .member = m };
+        *c = (struct connecting){ .member = m, .before = before };
         op_begin(&c->op, m->site, s);
         m->run.tries = 0;
         m->run.connecting = c;
         link_start(&c->op);
 }
+
+void step_connect(struct step *s) { member_connect_again(s->arg, s, NULL); }
 
 /* ---- applying ---- */
 
@@ -294,7 +319,7 @@ static void on_member_link_closed(struct link *l, struct error *err, void *arg)
 static void on_link_idle(struct link *l, void *arg) { member_idle(arg); }
 
 /* A reopened link must lead to the same machine as the first time, and nobody else may have changed
- * that machine in between. */
+ * that machine in between. A rebooted machine must be the same. */
 int member_open(struct member *m, struct error *err)
 {
         struct link_events events = { on_member_link_hello, on_entry, on_member_link_progress,
@@ -302,11 +327,11 @@ int member_open(struct member *m, struct error *err)
         struct link_target target = m->machine->target;
         target.cluster = m->site->identity.prefix;
         target.urgent = m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD);
-        if (m->run.parked) {
-                if (!target.root && member_machine_id(m))
-                        target.machine_id = member_machine_id(m);
+        bool again = m->run.connecting && m->run.connecting->before;
+        if ((m->run.parked || again) && !target.root && member_machine_id(m))
+                target.machine_id = member_machine_id(m);
+        if (m->run.parked)
                 target.digest = m->run.touched ? NULL : m->seen.digest;
-        }
         m->run.parked = false;
         m->run.pooled = true;
         return link_open(m->site->base, &target, &events, &m->run.link, err);

@@ -23,6 +23,7 @@ struct chores;
 struct services_found;
 struct outside;
 struct helm;
+struct reboot_request;
 
 /* The cluster's own components that run as pods; see own_images.h. */
 enum own_image { OWN_IMAGE_PROXY, OWN_IMAGE_DNS, OWN_IMAGE_COUNT };
@@ -87,6 +88,7 @@ struct planned {
         bool registers;    /* it is running, but has no Node object */
         bool unproven;     /* an interrupted run gave it the wanted version; see proven.h */
         bool commands;     /* runs commands of the user, with unknown disruption */
+        bool reboots;      /* its machine is rebooted */
         /* the members it joins and itself; NULL: all members start together */
         const char *etcd_initial;
         const char *note; /* shown in the plan beside its fate; may be NULL */
@@ -179,6 +181,7 @@ struct site {
         bool force;                /* go on in spite of what a look warns of */
         bool allow_down;           /* an older version than the one that runs is meant */
         bool only_stage;           /* the plan ends when the nodes have got what an upgrade needs */
+        const struct reboot_request *reboot; /* asked for (plan/reboot.h); NULL: none */
         unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
                              there */
         struct step *artifacts, *plan;
@@ -271,6 +274,9 @@ void member_run(struct member *m, const char *const *argv, const char *input, si
 void member_idle(struct member *m);
 /* Frees its link; a later `connect` opens a new one. */
 void member_hang_up(struct member *m);
+/* Connects to a machine that was rebooted, and ends the step: only with another boot of the same
+ * machine than `before` (member_boot). */
+void member_connect_again(struct member *m, struct step *s, const char *before);
 /* Opens a link, for the first time or again (member_link.c). */
 int member_open(struct member *m, struct error *err);
 

@@ -3,7 +3,7 @@
  *   cluster, healthy
  *   problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift,
- *     drifted[], address, trouble
+ *     drifted[], address, reboot (why it needs one, or null), trouble
  *   others[], nodes that are not in cluster.yaml (joined with kubeadm): name, ready, version,
  *     address, pool (slipway's label, or null), asksForCertificate, note
  *   api: server, ready, version, trouble, servers[] (one per control-plane node: node,
@@ -22,6 +22,7 @@
 #include "base/print.h"
 #include "base/file.h"
 #include "cluster/etcd/etcd.h"
+#include "cluster/plan/reboot.h"
 #include "cluster/plan/serving.h"
 #include "cluster/status/status.h"
 #include "kube/wait.h"
@@ -105,6 +106,7 @@ static json_t *node_json(const struct status *st, const struct status_node *n, j
                 m->node->ip[0].family ? ip_format(&m->node->ip[0], text) : m->node->address);
         if (m->machine->detail) /* the cloud's own word for its state */
                 status_text(o, "cloud", m->machine->detail);
+        status_text(o, "reboot", member_reboot_why(m));
         status_text(o, "trouble", n->trouble);
         status_json_node_problems(st, n, problems);
         return o;

@@ -31,6 +31,7 @@ static const struct {
         [PLAN_ETCD_JOIN] = { step_etcd_join },
         [PLAN_APPLY] = { step_apply, offsetof(struct member, run.apply), true },
         [PLAN_REGISTER] = { step_register },
+        [PLAN_REBOOT] = { step_reboot },
         [PLAN_ETCD_PROMOTE] = { step_etcd_promote },
         [PLAN_HEALTHY] = { step_healthy, offsetof(struct member, run.healthy) },
         [PLAN_UNCORDON] = { step_uncordon },

@@ -166,6 +166,11 @@ static struct plan_step *change_steps(struct member *m, struct queue *q, struct 
                 m->plan.registers ? plan_add(q->plan, PLAN_REGISTER, m) : m->plan.apply;
         if (m->plan.registers)
                 plan_after(registered, m->plan.apply);
+        if (m->plan.reboots) {
+                struct plan_step *reboot = plan_add(q->plan, PLAN_REBOOT, m);
+                plan_after(reboot, registered);
+                registered = reboot;
+        }
         plan_after(m->plan.healthy, registered);
         if (!cordon)
                 return m->plan.healthy;
