@@ -132,6 +132,21 @@ def test_sshd_drops_it_once(site, monkeypatch, lines):
     assert once.exists() and len(r.of("applied")) == 1
 
 
+def test_it_is_booting(site, monkeypatch):
+    """Users other than root are refused by pam_nologin then, and who waits for a machine tries again."""
+    bin_ = site.path / "bin"
+    bin_.mkdir()
+    (bin_ / "ssh").write_text("""#!/bin/sh
+echo 'System is booting up. Unprivileged users are not permitted to log in yet. Please come back later. For technical details, see pam_nologin(8).' >&2
+echo 'Connection closed by 127.0.0.1 port 22' >&2
+exit 255
+""")
+    (bin_ / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+    r = site.run(site.target(22))
+    assert "127.0.0.1 does not let root log in, because it is booting or going down" in r.error and r.closed["exit"] == 5
+
+
 SUDO = """#!/bin/sh
 # sudo as the node has it: asks, refuses, or lets through.
 ask= prompt=

@@ -45,6 +45,10 @@ static const struct cause causes[] = {
         { "Could not resolve hostname", OPENING, ENXIO, EXIT_UNREACHABLE,
                 "the name {host} cannot be resolved",
                 "check the address in cluster.yaml, or the name in your DNS or ssh configuration" },
+        { "Unprivileged users are not permitted to log in", OPENING, ECONNREFUSED, /* pam_nologin */
+                EXIT_UNREACHABLE,
+                "{host} does not let {user} log in, because it is booting or going down",
+                "wait until it is up and run again" },
         { "Connection refused", OPENING, ECONNREFUSED, EXIT_UNREACHABLE,
                 "{host} refused the connection to port {port}",
                 "see that sshd runs there and that the port is right" },
