@@ -233,6 +233,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
+    "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), []),
