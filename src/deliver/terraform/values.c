@@ -100,6 +100,21 @@ static const struct access_row {
         { "node-ports-udp", "node_ports_from", "udp", 30000, 32767, false },
 };
 
+/* Ranges of pods whose addresses packets between machines have. */
+static struct strings pods_between(const struct terraform *t)
+{
+        const struct network *net = &t->cluster->network;
+        struct strings out = { 0 };
+        char text[IP_TEXT + 4];
+        for (size_t i = 0; net->fabric.kind == FABRIC_FLANNEL &&
+                           net->fabric.backend == FLANNEL_HOST_GW && i < net->pods.n;
+                i++)
+                if (net->pods.v[i].ip.family == 4)
+                        strings_add(t->arena, &out,
+                                arena_strdup(t->arena, cidr_format(&net->pods.v[i], text)));
+        return out;
+}
+
 static void rule_add(const struct terraform *t, json_t *all, const struct access_row *row,
         size_t number, const char *range)
 {
@@ -115,32 +130,37 @@ static void rule_add(const struct terraform *t, json_t *all, const struct access
 static json_t *rules_value(const struct terraform *t)
 {
         static const struct access_row pods = { "pods", NULL, "all", 0, 0, false };
-        const struct network *net = &t->cluster->network;
         json_t *all = json_object();
-        char text[IP_TEXT + 4];
         for (size_t i = 0; i < ARRAY_SIZE(access_rows); i++) {
-                struct strings ranges =
+                struct strings from =
                         platform_list(t->arena, variable_text(t, access_rows[i].from));
-                for (size_t k = 0; k < ranges.n; k++)
-                        rule_add(t, all, &access_rows[i], k + 1, ranges.v[k]);
+                for (size_t k = 0; k < from.n; k++)
+                        rule_add(t, all, &access_rows[i], k + 1, from.v[k]);
         }
-        /* then packets between machines have the pods' addresses */
-        for (size_t i = 0; net->fabric.kind == FABRIC_FLANNEL &&
-                           net->fabric.backend == FLANNEL_HOST_GW && i < net->pods.n;
-                i++)
-                if (net->pods.v[i].ip.family == 4)
-                        rule_add(t, all, &pods, i + 1, cidr_format(&net->pods.v[i], text));
+        struct strings ranges = pods_between(t);
+        for (size_t i = 0; i < ranges.n; i++)
+                rule_add(t, all, &pods, i + 1, ranges.v[i]);
         return all;
 }
 
 /* ---- variables ---- */
 
+static json_t *list_value(const struct strings *s)
+{
+        json_t *list = json_array();
+        for (size_t i = 0; i < s->n; i++)
+                json_array_append_new(list, json_string(s->v[i]));
+        return list;
+}
+
 static json_t *keys_value(const struct terraform *t)
 {
-        json_t *keys = json_array();
-        for (size_t i = 0; i < t->cluster->os.authorized_keys.n; i++)
-                json_array_append_new(keys, json_string(t->cluster->os.authorized_keys.v[i]));
-        return keys;
+        return list_value(&t->cluster->os.authorized_keys);
+}
+static json_t *pods_value(const struct terraform *t)
+{
+        struct strings ranges = pods_between(t);
+        return list_value(&ranges);
 }
 static json_t *name_value(const struct terraform *t) { return json_string(t->cluster->name); }
 static json_t *port_value(const struct terraform *t) { return json_integer(t->cluster->api.port); }
@@ -164,6 +184,7 @@ static const struct given_variable {
         { "rules", "Who may connect to the machines.", rules_value },
         { "api_port", "The port of the API servers.", port_value },
         { "vip", "The virtual IP address of the API.", vip_value },
+        { "pods", "Ranges of pods whose addresses packets between machines have.", pods_value },
         { "user", "The user of the image.", user_value },
         { "authorized_keys", "ssh keys that may log in.", keys_value },
         { "bastion", "The jump host, [user@]host[:port].", bastion_value },
@@ -176,11 +197,8 @@ static json_t *variable_value(
                 return json_integer(strtoll(text, NULL, 10));
         if (v->type != VARIABLE_LIST)
                 return json_string(text);
-        json_t *list = json_array();
         struct strings words = platform_list(t->arena, text);
-        for (size_t i = 0; i < words.n; i++)
-                json_array_append_new(list, json_string(words.v[i]));
-        return list;
+        return list_value(&words);
 }
 
 static json_t *declaration(const struct terraform *t, const struct platform_variable *v)
