@@ -75,6 +75,20 @@ static const struct init_template {
                 "    - {name: worker, count: 3}\n"
                 "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who may log in\n",
                 "put in who logs in, then: " },
+        { "terraform", "prod",
+                "# Machines that Terraform or OpenTofu creates from files that slipway writes: docs/terraform.md.\n"
+                "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
+                "    terraform:\n"
+                "      platform: hetzner                        # or openstack, aws, gce, azure, vsphere, oci\n"
+                "      dir: infra                               # the files, and the state of Terraform\n"
+                "      user: root                               # who logs in to the image\n"
+                "      variables: {image: debian-12, size: cx32, zones: \"fsn1, nbg1, hel1\"}\n"
+                "  os:\n"
+                "    authorizedKeys: [\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2x6vVtZ0oXlqQ2q0Y8bq7G8N0mO1uJmG3q1oYpDnZr example\"]\n"
+                "  pools:\n"
+                "    - {name: control, roles: [control-plane, etcd], count: 3}\n"
+                "    - {name: worker, count: 3}\n",
+                "put in your platform and ssh key, then: " },
 };
 
 static const struct init_template *template_for(const char *provider)

@@ -27,7 +27,7 @@ def slipway(*args, cwd=ROOT, status=0):
 
 # ---- providers ----
 
-@pytest.mark.parametrize("provider", ["local", "ssh", "openstack", "aws"])
+@pytest.mark.parametrize("provider", ["local", "ssh", "openstack", "aws", "terraform"])
 def test_what_is_written_is_valid(provider, tmp_path):
     r = slipway("init", "--provider", provider, "--name", "mine", cwd=tmp_path)
     text = (tmp_path / "cluster.yaml").read_text()
@@ -47,7 +47,7 @@ def test_local_is_the_default(tmp_path):
 
 def test_what_is_commented_out_is_valid_too(tmp_path):
     """Taking the # away from an example line must give a file that is still right."""
-    for provider in ["local", "ssh", "openstack", "aws"]:
+    for provider in ["local", "ssh", "openstack", "aws", "terraform"]:
         text = slipway("init", "--provider", provider, "-f", "-", cwd=tmp_path).stdout
         (tmp_path / "c.yaml").write_text(re.sub(r"(?m)^( +)# ((?: *)(?:- )?[{\w])", r"\1\2", text))
         slipway("check", "-f", "c.yaml", cwd=tmp_path)
