@@ -221,6 +221,7 @@ STAGES = {
     "golden": (golden, ["build"]),
     "ui": (room("ui"), ["build"]),
     "cloud": (room("cloud"), ["build"]),
+    "peers": (room("peers"), ["build"]),
     "setup": (room("setup"), ["build", "upstream"]),
 }
 # `make soak`: only when asked for.
@@ -235,11 +236,13 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
+    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/peers/test_paper.py"), ["build"]),  # every fault at every call
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), []),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "sanitizers", "upstream"]),
     "cloud-sanitizers": (room("cloud", build_dir="build-asan"), ["build", "sanitizers"]),
+    "peers-sanitizers": (room("peers", build_dir="build-asan"), ["build", "sanitizers"]),
     "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "sanitizers"]),
 }
 # Only when named: what the tests of the tests themselves run.
@@ -248,7 +251,7 @@ ASKED = {
 }
 ALL = STAGES | SOAK | ASKED
 QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these
-ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui", "cloud", "setup"}
+ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui", "cloud", "peers", "setup"}
 # The kinds of stage that each lane takes, and which it likes best.
 LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
 

@@ -50,18 +50,21 @@ static const struct init_template {
                 "  # proxy: {http: \"http://proxy.example.net:3128\", https: \"http://proxy.example.net:3128\"}\n",
                 "put your machines' addresses and a free address for the VIP into the file, then: " },
         { "openstack", "prod",
-                "# User-data for machines in OpenStack. slipway does not make them yet: boot yours with what\n"
-                "# `slipway render --format user-data -d out` writes, then list them under hosts with provider ssh.\n"
-                "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
+                "# A cluster in OpenStack. slipway makes the machines, and all that they need.\n"
+                "# Every field: docs/config.md, or `slipway schema --docs`; docs/openstack.md explains them.\n" HEAD
+                "  provider:\n"
                 "    openstack:\n"
-                "      user: debian                             # who logs in to the image\n"
-                "      userData: cloud-init                     # or ignition, for Flatcar\n"
+                "      cloud: mycloud                           # an entry of clouds.yaml\n"
+                "      image: debian-12                         # by name or id\n"
+                "      externalNetwork: public                  # the router of the new network leads there\n"
+                "      # network: private-net                   # one that exists, instead of a new one\n"
                 "      loadBalancer: octavia                    # or vip, or none\n"
+                "      # bastion: ops@jump.example.net          # if the machines are not reached directly\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3}\n"
-                "    - {name: worker, count: 3}\n"
-                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who may log in\n",
-                "put in who logs in, then: " },
+                "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: m1.large}\n"
+                "    - {name: worker, count: 3, flavor: m1.large}\n"
+                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who else may log in\n",
+                "put in your cloud, image, network and flavors, then: " },
         { "aws", "prod",
                 "# User-data for machines in AWS. slipway does not make them yet: boot yours with what\n"
                 "# `slipway render --format user-data -d out` writes, then list them under hosts with provider ssh.\n"

@@ -28,7 +28,8 @@ struct render {
         size_t count;
         bool has_identity;
         struct identity identity;
-        struct outroot root; /* of -d */
+        struct outroot root;  /* of -d */
+        struct error unasked; /* why a cloud did not say the addresses; code 0: it did */
 };
 
 static void render_release(struct render *r)
@@ -36,6 +37,7 @@ static void render_release(struct render *r)
         if (r->has_identity)
                 identity_release(&r->identity);
         outroot_release(&r->root);
+        error_release(&r->unasked);
         arena_release(&r->arena);
 }
 
@@ -111,6 +113,10 @@ static int check_addresses(const struct render *r, struct error *err)
                 error_set(err, ENOENT, EXIT_USAGE,
                         "%zu nodes have no address yet (%s is the first), and files of nodes name them",
                         missing, first->name);
+        if (r->unasked.code)
+                error_set(err, ENOENT, EXIT_USAGE, "%s; the cloud was not asked: %s",
+                        arena_strdup(&((struct render *)r)->arena, err->message),
+                        r->unasked.message);
         return error_hint(err,
                 "give their addresses with --facts FILE, or render what they are made with: --format user-data");
 }
@@ -132,15 +138,14 @@ static int check_usage(const struct render *r, struct error *err)
 }
 
 /* Where a cloud has the addresses. */
-static int ask_addresses(struct render *r, struct error *err)
+static void ask_addresses(struct render *r)
 {
         struct identity id CLEANUP(identity_release) = { .lock = -1 };
         struct error why CLEANUP(error_release) = { 0 };
         int ret = identity_look(
                 r->o->state ? r->o->state : ".slipway", r->cluster, time(NULL), &id, &why);
-        if (ret < 0 && ret != -ENOENT)
-                return 0; /* the next who opens it reports it */
-        return provider_addresses(r->cluster, id.dir, id.prefix, err);
+        if (ret == 0 || ret == -ENOENT) /* who opens it next reports anything else */
+                provider_addresses(r->cluster, id.dir, id.prefix, &r->unasked);
 }
 
 static int prepare(struct render *r, struct error *err)
@@ -151,8 +156,8 @@ static int prepare(struct render *r, struct error *err)
         if (ret < 0)
                 return ret;
         facts_addresses(r->facts, r->cluster);
-        if (r->format == FORMAT_FILES && !r->o->facts && (ret = ask_addresses(r, err)) < 0)
-                return ret;
+        if (r->format == FORMAT_FILES && !r->o->facts)
+                ask_addresses(r);
         if ((ret = choose_nodes(r, err)) < 0 || (ret = check_usage(r, err)) < 0)
                 return ret;
         if (r->o->dir && (ret = outroot_open(r->o->dir, &r->root, err)) < 0)

@@ -120,12 +120,16 @@ struct pool {
         const char *flavor, *instance_type, *image; /* NULL: the provider's */
         struct strings zones;
         bool floating_ip;
+        int spread;                     /* enum spread */
         struct kubelet_options kubelet; /* over the cluster's */
 };
 struct pools {
         size_t n;
         struct pool *v;
 };
+
+/* How a pool's machines are kept apart on the cloud's hosts. */
+enum spread { SPREAD_SOFT, SPREAD_HARD, SPREAD_NONE };
 
 enum provider_kind {
         PROVIDER_LOCAL,
@@ -150,11 +154,25 @@ struct provider_ssh {
         struct strings options; /* ssh -o words */
         bool sudo;
 };
+struct os_network_options { /* one that exists, by name or id; or one that is made */
+        const struct tree *src;
+        const char *name; /* NULL: it is made */
+        struct cidr cidr;
+        struct strings dns;
+        long mtu; /* 0: the cloud's */
+};
+struct os_access { /* who reaches the machines from outside */
+        const struct tree *src;
+        struct cidrs ssh, api, node_ports;
+};
 struct provider_openstack {
         const struct tree *src;
-        const char *cloud, *region, *network, *subnet, *external_network, *image, *user,
+        const char *cloud, *region, *subnet, *external_network, *image, *user,
                 /* region, subnet, external_network, keypair: may be NULL */
                 *keypair;
+        struct os_network_options network;
+        struct os_access access;
+        bool config_drive, api_floating_ip;
         enum user_data user_data;
         int load_balancer;              /* enum os_lb */
         struct strings security_groups; /* "managed" or names */

@@ -20,6 +20,7 @@
 static const char *const role_names[] = { "control-plane", "etcd", "worker", NULL };
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
 static const char *const os_lb_names[] = { "octavia", "vip", "none", NULL };
+static const char *const spread_names[] = { "soft-anti-affinity", "anti-affinity", "none", NULL };
 static const char *const aws_lb_names[] = { "nlb", "none", NULL };
 static const char *const backend_names[] = { "vxlan", "host-gw", "wireguard", NULL };
 static const char *const proxy_mode_names[] = { "iptables", "nftables", "ipvs", "none", NULL };
@@ -49,6 +50,8 @@ static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "r
 /* Hints for options that are not implemented yet: what to use today. */
 #define LATER_CLOUD \
         "leave it out: slipway cannot create cloud machines yet; `slipway render --format user-data` writes the user-data they boot with"
+#define LATER_VOLUME \
+        "leave it out: slipway does not create volumes yet; use a flavor or an instance type with a large disk"
 #define LATER_HEAL \
         "leave it out: `slipway status` shows unhealthy nodes, and `slipway remove-node` and `slipway scale` replace a machine"
 
@@ -63,8 +66,8 @@ SCHEMA(disk, disk, NULL, "A disk that the machine already has. It is formatted o
         { "options", T_STRINGS, 0, AT(disk, options), .def = "[defaults, noatime]", .help = "Mount options." });
 
 SCHEMA(volume, volume, NULL, "A disk attached to the machine in addition to its system disk (OpenStack, AWS). It is formatted only if it is blank, then mounted.",
-        { "size", T_SIZE, F_REQUIRED, AT(volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "The size of the volume.", .example = "50GiB", .later = LATER_CLOUD },
-        { "type", T_STRING, 0, AT(volume, type), .help = "The provider's volume type.", .example = "gp3", .later = LATER_CLOUD },
+        { "size", T_SIZE, F_REQUIRED, AT(volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "The size of the volume.", .example = "50GiB", .later = LATER_VOLUME },
+        { "type", T_STRING, 0, AT(volume, type), .help = "The provider's volume type.", .example = "gp3", .later = LATER_VOLUME },
         { "device", T_ABSPATH, 0, AT(volume, device), .help = "The device name on the machine; by default assigned in the provider's usual order (/dev/vdb, /dev/nvme1n1)." },
         { "filesystem", T_STRING, 0, AT(volume, filesystem), .names = filesystem_names, .def = "ext4", .help = "The filesystem that is created on a blank volume." },
         { "mount", T_ABSPATH, F_REQUIRED, AT(volume, mount), .help = "The mount point.", .example = "/var/lib/containerd" });
@@ -104,11 +107,12 @@ SCHEMA(pool, pool, NULL, "A group of nodes with the same roles and the same size
         { "disks", T_STRUCTS, 0, AT(pool, disks), .sub = &disk_schema, .help = "Disks to format (only if blank) and mount." },
         { "volumes", T_STRUCTS, 0, AT(pool, volumes), .sub = &volume_schema, .help = "Attached disks to format (only if blank) and mount (OpenStack, AWS)." },
         { "machine", T_STRUCT, 0, AT(pool, machine), .sub = &machine_schema, .help = "The size of machines on this computer (provider local), or in vSphere and Oracle Cloud (provider terraform)." },
-        { "flavor", T_STRING, 0, AT(pool, flavor), .help = "The OpenStack flavor.", .example = "m1.large", .later = LATER_CLOUD },
+        { "flavor", T_STRING, 0, AT(pool, flavor), .help = "The OpenStack flavor.", .example = "m1.large" },
         { "instanceType", T_STRING, 0, AT(pool, instance_type), .help = "The AWS instance type.", .example = "m7i.large", .later = LATER_CLOUD },
-        { "image", T_STRING, 0, AT(pool, image), .help = "Overrides the provider's image for this pool.", .later = LATER_CLOUD },
-        { "zones", T_STRINGS, 0, AT(pool, zones), .help = "Availability zones that the pool's machines are assigned to in turn; by default the provider's.", .later = LATER_CLOUD },
-        { "floatingIP", T_BOOL, 0, AT(pool, floating_ip), .def = "false", .help = "Whether each machine gets a floating IP address (OpenStack).", .later = LATER_CLOUD },
+        { "image", T_STRING, 0, AT(pool, image), .help = "Overrides the provider's image for this pool." },
+        { "zones", T_STRINGS, 0, AT(pool, zones), .help = "Availability zones that the pool's machines are assigned to in turn; by default the provider's." },
+        { "floatingIP", T_BOOL, 0, AT(pool, floating_ip), .def = "false", .help = "Whether each machine gets a floating IP address (OpenStack)." },
+        { "spread", T_ENUM, 0, AT(pool, spread), .names = spread_names, .def = "soft-anti-affinity", .help = "How the machines are kept apart on the cloud's hosts, with a server group for the pool (OpenStack)." },
         { "kubelet", T_STRUCT, 0, AT(pool, kubelet), .sub = &kubelet_schema, .help = "Settings of the kubelet for this pool; they override components.kubelet." });
 
 /* ---- providers ---- */
@@ -132,21 +136,35 @@ SCHEMA(ssh, provider_ssh, NULL, "Existing machines, reached with your ssh comman
                 .help = "The maximum number of simultaneous connections, each an ssh process of about 8 MB; with more nodes than that, nodes take turns. By default 16 per core and at most 48, fewer "
                         "with little memory, half as many through a jump host." });
 
-SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack. slipway renders their user-data; it cannot create them yet.",
-        { "cloud", T_STRING, F_REQUIRED, AT(provider_openstack, cloud), .help = "The entry of clouds.yaml with the credentials.", .example = "taco-openstack", .later = LATER_CLOUD },
-        { "region", T_STRING, 0, AT(provider_openstack, region), .help = "Overrides the region of clouds.yaml.", .later = LATER_CLOUD },
-        { "network", T_STRING, F_REQUIRED, AT(provider_openstack, network), .help = "The network of the machines, by name or id.", .example = "private-net", .later = LATER_CLOUD },
-        { "subnet", T_STRING, 0, AT(provider_openstack, subnet), .help = "The subnet, if the network has several.", .later = LATER_CLOUD },
-        { "externalNetwork", T_STRING, 0, AT(provider_openstack, external_network), .help = "The network that floating IP addresses come from.", .example = "public-net", .later = LATER_CLOUD },
-        { "image", T_STRING, F_REQUIRED, AT(provider_openstack, image), .help = "The image, by name or id.", .example = "debian-12", .later = LATER_CLOUD },
-        { "user", T_STRING, 0, AT(provider_openstack, user), .def = "debian", .help = "The user to log in as." },
-        { "keypair", T_STRING, 0, AT(provider_openstack, keypair), .help = "The name of an existing OpenStack key pair; by default slipway creates one.", .later = LATER_CLOUD },
+SCHEMA(openstackNetwork, os_network_options, "name", "The network of the machines: the name or id of one that exists, or what is made.",
+        { "name", T_STRING, 0, AT(os_network_options, name), .help = "The name or id of an existing network. Without it slipway creates one.", .example = "private-net" },
+        { "cidr", T_CIDR, 0, AT(os_network_options, cidr), .def = "10.90.0.0/24", .help = "The range of the network that slipway creates." },
+        { "dns", T_STRINGS, 0, AT(os_network_options, dns), .help = "Name servers of the network that slipway creates; by default the cloud's.", .example = "[9.9.9.9]" },
+        { "mtu", T_INT, 0, AT(os_network_options, mtu), .min = 1280, .max = 65535, .help = "The MTU of the network that slipway creates; by default the cloud's." });
+
+SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are reached, in the managed security group.",
+        { "ssh", T_CIDRS, 0, AT(os_access, ssh), .def = "[0.0.0.0/0]", .help = "For ssh." },
+        { "api", T_CIDRS, 0, AT(os_access, api), .def = "[0.0.0.0/0]", .help = "For the API servers." },
+        { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", .help = "For NodePorts, 30000 to 32767." });
+
+SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipway creates and deletes.",
+        { "cloud", T_STRING, 0, AT(provider_openstack, cloud), .help = "The entry of clouds.yaml with the credentials; by default what the environment says (OS_CLOUD, OS_AUTH_URL and others).", .example = "taco-openstack" },
+        { "region", T_STRING, 0, AT(provider_openstack, region), .help = "Overrides the region of clouds.yaml." },
+        { "network", T_STRUCT, 0, AT(provider_openstack, network), .sub = &openstackNetwork_schema, .help = "The network of the machines: the name or id of an existing one, or what slipway creates." },
+        { "subnet", T_STRING, 0, AT(provider_openstack, subnet), .help = "The name of the subnet, if an existing network has several." },
+        { "externalNetwork", T_STRING, 0, AT(provider_openstack, external_network), .help = "The network that floating IP addresses come from, and that the router of a created network leads to.", .example = "public-net" },
+        { "image", T_STRING, F_REQUIRED, AT(provider_openstack, image), .help = "The image, by name or id.", .example = "debian-12" },
+        { "user", T_STRING, 0, AT(provider_openstack, user), .def = "debian", .help = "The user to log in as. User-data creates it if the image has none, with sudo and slipway's own key." },
+        { "keypair", T_STRING, 0, AT(provider_openstack, keypair), .help = "The name of an existing OpenStack key pair, in addition to slipway's own key." },
         { "userData", T_ENUM, 0, AT(provider_openstack, user_data), .names = user_data_names, .def = "cloud-init", .help = "The format of the user-data that the image reads at first boot; `render --format user-data` writes it." },
-        { "loadBalancer", T_ENUM, 0, AT(provider_openstack, load_balancer), .names = os_lb_names, .def = "octavia", .help = "The load balancer in front of the API servers." },
-        { "securityGroups", T_STRINGS, 0, AT(provider_openstack, security_groups), .def = "[managed]", .help = "`managed` (slipway creates them), or the names of existing groups.", .later = LATER_CLOUD },
-        { "zones", T_STRINGS, 0, AT(provider_openstack, zones), .help = "Availability zones of the machines.", .later = LATER_CLOUD },
-        { "metadata", T_PAIRS, 0, AT(provider_openstack, metadata), .help = "Metadata of every machine.", .later = LATER_CLOUD },
-        { "bastion", T_STRING, 0, AT(provider_openstack, bastion), .help = "A jump host: [user@]host[:port].", .later = LATER_CLOUD });
+        { "configDrive", T_BOOL, 0, AT(provider_openstack, config_drive), .def = "true", .help = "Whether machines get their user-data from a disk too, not only from the metadata service." },
+        { "loadBalancer", T_ENUM, 0, AT(provider_openstack, load_balancer), .names = os_lb_names, .def = "octavia", .help = "The load balancer in front of the API servers; `vip` is an address that keepalived moves between the control-plane nodes." },
+        { "apiFloatingIP", T_BOOL, 0, AT(provider_openstack, api_floating_ip), .def = "false", .help = "Whether the API gets a floating IP address of the external network (loadBalancer: octavia)." },
+        { "securityGroups", T_STRINGS, 0, AT(provider_openstack, security_groups), .def = "[managed]", .help = "`managed` (slipway creates one), or the names of existing groups." },
+        { "access", T_STRUCT, 0, AT(provider_openstack, access), .sub = &openstackAccess_schema, .help = "Who reaches the machines from outside, in the managed security group." },
+        { "zones", T_STRINGS, 0, AT(provider_openstack, zones), .help = "Availability zones that machines are assigned to in turn; by default the cloud chooses." },
+        { "metadata", T_PAIRS, 0, AT(provider_openstack, metadata), .help = "Metadata of every machine." },
+        { "bastion", T_STRING, 0, AT(provider_openstack, bastion), .help = "A jump host: [user@]host[:port]." });
 
 SCHEMA(vpc, aws_vpc, NULL, "The VPC of the machines.",
         { "cidr", T_CIDR, 0, AT(aws_vpc, cidr), .help = "The address range of a VPC that slipway creates.", .example = "10.32.0.0/16" },
@@ -189,7 +207,7 @@ SCHEMA(terraform, provider_terraform, NULL, "Machines that Terraform or OpenTofu
 SCHEMA(provider, provider, NULL, "Where machines come from: exactly one of these. The default is `local`.",
         { "local", T_STRUCT, F_ONE_OF, AT(provider, local), .sub = &local_schema, .help = "Machines on this computer." },
         { "ssh", T_STRUCT, F_ONE_OF, AT(provider, ssh), .sub = &ssh_schema, .help = "Existing machines, reached over SSH." },
-        { "openstack", T_STRUCT, F_ONE_OF, AT(provider, openstack), .sub = &openstack_schema, .help = "Machines in OpenStack (only their user-data is rendered)." },
+        { "openstack", T_STRUCT, F_ONE_OF, AT(provider, openstack), .sub = &openstack_schema, .help = "Machines in OpenStack, which slipway creates." },
         { "aws", T_STRUCT, F_ONE_OF, AT(provider, aws), .sub = &aws_schema, .help = "Machines in AWS (only their user-data is rendered)." },
         { "terraform", T_STRUCT, F_ONE_OF, AT(provider, terraform), .sub = &terraform_schema, .help = "Machines that Terraform or OpenTofu creates from files that slipway writes." });
 

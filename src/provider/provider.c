@@ -2,6 +2,7 @@
 
 #include "provider/provider.h"
 #include "provider/local/local.h"
+#include "provider/openstack/openstack.h"
 #include "provider/ssh.h"
 #include "provider/terraform/terraform.h"
 
@@ -9,6 +10,7 @@ const struct provider_ops *provider_for(const struct cluster *c)
 {
         static const struct provider_ops *const table[] = { [PROVIDER_LOCAL] = &local_ops,
                 [PROVIDER_SSH] = &ssh_ops,
+                [PROVIDER_OPENSTACK] = &openstack_ops,
                 [PROVIDER_AWS] = NULL,
                 [PROVIDER_TERRAFORM] = &terraform_ops };
         return table[c->provider.kind];

@@ -7,7 +7,7 @@ from conftest import one, refused, tool
 
 LIST = "compute/list servers"
 SERVERS = "GET /compute/v2.1/servers/detail"
-CREATE = ("compute/create server", 'body={"name": "w1", "user_data": "SECRET-user-data"}')
+CREATE = ("compute/create server", 'body={"server": {"name": "w1", "user_data": "SECRET-user-data"}}')
 POST = "POST /compute/v2.1/servers"
 TOKEN = "POST /identity/v3/auth/tokens"
 

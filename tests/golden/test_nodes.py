@@ -154,7 +154,7 @@ def test_unknown_node(tmp_path):
 
 
 def test_no_address_yet(tmp_path):
-    f = cluster(tmp_path, hosts="count: 1", provider="{openstack: {user: debian}}")
+    f = cluster(tmp_path, hosts="count: 1, flavor: m1", provider="{openstack: {cloud: none, image: debian, user: debian}}")
     r = cases.run("render", "-f", f, "-d", tmp_path / "out", "--state", tmp_path / "s", status=2)
     assert b"node all-1 has no address yet" in r.stderr and b"--facts" in r.stderr and b"--format user-data" in r.stderr
     r = cases.run("render", "-f", f, "--format", "cloud-init")
@@ -215,13 +215,13 @@ def test_examples(example, tmp_path):
     cases.run("render", "-f", example, "--format", "user-data", "-d", tmp_path / "data")
     nodes = sorted(p.name for p in (tmp_path / "data").iterdir())
     assert len(nodes) >= 3 and all([p.name for p in (tmp_path / "data" / n).iterdir()] == ["user-data"] for n in nodes)
-    cloud = re.search(r"(?m)^    (openstack|aws):", example.read_text())
+    cloud = re.search(r"(?m)^    (openstack|aws|terraform):", example.read_text())
     r = cases.run("render", "-f", example, "-d", tmp_path / "out", "--state", tmp_path / "s", status=2 if cloud else 0)
     assert b"have no address yet" in r.stderr if cloud else sorted(p.name for p in (tmp_path / "out").iterdir()) == nodes
 
 
 def test_user_data_is_what_the_provider_or_the_system_takes(tmp_path):
-    for provider, hosts, name in (("{openstack: {}}", "count: 1", "user-data"), ("{aws: {userData: ignition}}", "count: 1, os: flatcar", "config.ign"),
+    for provider, hosts, name in (("{openstack: {image: debian}}", "count: 1, flavor: m1", "user-data"), ("{aws: {userData: ignition}}", "count: 1, os: flatcar", "config.ign"),
                                   ("{ssh: {}}", "os: flatcar, hosts: [{name: one, address: 192.0.2.11}]", "config.ign"), ("{ssh: {}}", "hosts: [{name: one, address: 192.0.2.11}]", "user-data")):
         out = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         out.mkdir()

@@ -4,6 +4,9 @@
  *   provider_tool CLUSTER.yaml STATE VERB [NODE…]     (no node: all)
  *     list, prepare, create, destroy, cleanup, stop, kill, start
  *     up        prepare and create        down      destroy and cleanup
+ *     survey    what a cloud would make, and what stops it; `up` and `prepare` ask it first
+ *     others    machines that are not in the file
+ *   The environment's PROVIDER_PREFIX is identity.prefix.
  *   provider_tool sources ROOT CODENAME|- RELEASE     what the machines' apt sources would be */
 #include <event2/event.h>
 
@@ -68,13 +71,17 @@ static void list_one(struct machine *m)
 {
         static const char *const states[] = { "absent", "stopped", "running" };
         const struct link_target *t = &m->target;
+        char ip[IP_TEXT];
         json_t *options = json_array();
         for (size_t i = 0; t->options && i < t->options->n; i++)
                 json_array_append_new(options, json_string(t->options->v[i]));
-        print(json_pack("{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o}", "node",
-                m->node->name, "state", states[m->state], "host", t->host, "user", t->user, "key",
-                t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo, "knownHosts",
-                t->known_hosts, "acceptNew", t->accept_new, "options", options));
+        print(json_pack(
+                "{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o, s:s?, s:s?, s:s?, s:s?}",
+                "node", m->node->name, "state", states[m->state], "host", t->host, "user", t->user,
+                "key", t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo,
+                "knownHosts", t->known_hosts, "acceptNew", t->accept_new, "options", options, "ip",
+                m->node->ip[0].family ? ip_format(&m->node->ip[0], ip) : NULL, "providerID",
+                m->provider_id, "zone", m->zone, "endpoint", cluster_endpoint_host(run.cluster)));
 }
 
 static void power(const char *verb, struct machine *m)
@@ -118,15 +125,49 @@ static void do_cleanup(void)
         report(NULL, r < 0 ? &err : NULL);
 }
 
+/* False: something stops it. */
+static bool do_survey(void)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct survey s = { 0 };
+        if (!ops->survey)
+                return true;
+        if (ops->survey(&run, machines, &s, &err) < 0)
+                report(NULL, &err);
+        for (size_t i = 0; i < s.lines.n; i++)
+                print(json_pack("{s:s}", "line", s.lines.v[i]));
+        for (size_t i = 0; i < s.problem_count; i++)
+                print(json_pack(
+                        "{s:s, s:s?}", "problem", s.problems[i].what, "hint", s.problems[i].hint));
+        failed |= s.problem_count > 0;
+        return !failed;
+}
+
+static void do_others(void)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct strings names = { 0 };
+        if (ops->others(&run, &names, &err) < 0)
+                report(NULL, &err);
+        for (size_t i = 0; i < names.n; i++)
+                print(json_pack("{s:s}", "other", names.v[i]));
+}
+
 static void verb(const char *v, char **nodes)
 {
+        if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up"))
+                if (!do_survey())
+                        return;
+        if (streq(v, "others"))
+                do_others();
         if (streq(v, "prepare") || streq(v, "up"))
                 do_prepare();
         if (streq(v, "up") && !failed)
                 all("create", nodes);
         else if (streq(v, "down"))
                 all("destroy", nodes);
-        else if (!streq(v, "prepare") && !streq(v, "cleanup") && !streq(v, "up"))
+        else if (!streq(v, "prepare") && !streq(v, "cleanup") && !streq(v, "up") &&
+                 !streq(v, "survey") && !streq(v, "others"))
                 all(v, nodes);
         if (streq(v, "cleanup") || (streq(v, "down") && !failed))
                 do_cleanup();
@@ -153,7 +194,9 @@ int main(int argc, char **argv)
         if (argc < 4)
                 return 2;
         const char *file = argv[1];
-        run = (struct provider_run){ .state = argv[2], .arena = &arena };
+        run = (struct provider_run){
+                .state = argv[2], .arena = &arena, .prefix = getenv("PROVIDER_PREFIX")
+        };
         if (cluster_load(&arena, &file, 1, &run.cluster, &problems, &err) < 0) {
                 report(NULL, &err);
                 return 1;
@@ -169,6 +212,8 @@ int main(int argc, char **argv)
                 report(NULL, &err);
         else
                 verb(argv[3], argv + 4);
+        if (ops->close)
+                ops->close(&run);
         event_base_free(base);
         return failed;
 }

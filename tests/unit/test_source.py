@@ -201,10 +201,10 @@ def test_pages_and_examples_say_the_newest_version():
 
 
 def test_size(tmp_path):
-    """The dynamically linked program, stripped, with the agent and all templates in it, stays under 1.25 MB."""
+    """The dynamically linked program, stripped, with the agent and all templates in it, stays under 1.5 MB."""
     binary = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway")
     if not binary.exists():
         pytest.skip("not built")
     stripped = tmp_path / "slipway"
     subprocess.run(["strip", "-o", stripped, binary], check=True)
-    assert stripped.stat().st_size < 1_250_000
+    assert stripped.stat().st_size < 1_500_000

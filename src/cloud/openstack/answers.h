@@ -92,6 +92,11 @@ static const struct answer_field os_network_fields[] = {
         FIELD(os_network, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_network, "network");
+static const struct answer_field os_range_fields[] = {
+        NEED(os_range, start, "start"),
+        NEED(os_range, end, "end"),
+};
+SCHEMA(os_range, "range of addresses");
 static const struct answer_field os_subnet_fields[] = {
         TEXT_ID(os_subnet),
         FIELD(os_subnet, name, "name", A_TEXT),
@@ -100,6 +105,7 @@ static const struct answer_field os_subnet_fields[] = {
         FIELD(os_subnet, cidr, "cidr", A_TEXT),
         FIELD(os_subnet, gateway, "gateway_ip", A_TEXT),
         FIELD(os_subnet, version, "ip_version", A_NUMBER),
+        FIELD(os_subnet, ranges, "allocation_pools", A_MANY, .sub = &os_range_schema),
         FIELD(os_subnet, dns, "dns_nameservers", A_TEXTS),
         FIELD(os_subnet, tags, "tags", A_TEXTS),
 };
@@ -135,6 +141,7 @@ static const struct answer_field os_port_fields[] = {
 SCHEMA(os_port, "port");
 static const struct answer_field os_rule_fields[] = {
         TEXT_ID(os_rule),
+        FIELD(os_rule, description, "description", A_TEXT),
         FIELD(os_rule, direction, "direction", A_TEXT),
         FIELD(os_rule, ethertype, "ethertype", A_TEXT),
         FIELD(os_rule, protocol, "protocol", A_TEXT),
@@ -196,12 +203,18 @@ static const struct answer_field os_server_fields[] = {
         FIELD(os_server, image, "image.id", A_TEXT),
         FIELD(os_server, flavor, "flavor.original_name", A_TEXT),
         FIELD(os_server, task, "OS-EXT-STS:task_state", A_TEXT),
+        FIELD(os_server, created, "created", A_TEXT),
         FIELD(os_server, fault, "fault.message", A_TEXT, .max = 4096),
         FIELD(os_server, tags, "tags", A_TEXTS),
         FIELD(os_server, metadata, "metadata", A_PAIRS),
         FIELD(os_server, power, "OS-EXT-STS:power_state", A_NUMBER),
 };
 SCHEMA(os_server, "server");
+static const struct answer_field os_pool_fields[] = {
+        TEXT_ID(os_pool),
+        FIELD(os_pool, name, "name", A_TEXT),
+};
+SCHEMA(os_pool, "pool");
 static const struct answer_field os_balancer_fields[] = {
         TEXT_ID(os_balancer),
         FIELD(os_balancer, name, "name", A_TEXT),
@@ -210,14 +223,10 @@ static const struct answer_field os_balancer_fields[] = {
         FIELD(os_balancer, operating, "operating_status", A_TEXT),
         FIELD(os_balancer, address, "vip_address", A_TEXT),
         FIELD(os_balancer, port, "vip_port_id", A_TEXT),
+        FIELD(os_balancer, pools, "pools", A_MANY, .sub = &os_pool_schema),
         FIELD(os_balancer, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_balancer, "load balancer");
-static const struct answer_field os_pool_fields[] = {
-        TEXT_ID(os_pool),
-        FIELD(os_pool, name, "name", A_TEXT),
-};
-SCHEMA(os_pool, "pool");
 static const struct answer_field os_member_fields[] = {
         TEXT_ID(os_member),
         FIELD(os_member, name, "name", A_TEXT),

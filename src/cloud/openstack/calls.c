@@ -34,8 +34,8 @@
         }
 
 const struct call_row os_calls[OS_CALLS] = {
-        [OS_LIST_IMAGES] =
-                LIST("images", "image", "/images", "name={name}&status=active", "images", os_image),
+        [OS_LIST_IMAGES] = LIST("images", "image", "/images", "id={id}&name={name}&status=active",
+                "images", os_image),
         [OS_LIST_FLAVORS] =
                 LIST("flavors", "compute", "/flavors/detail", NULL, "flavors", os_flavor),
         [OS_LIST_ZONES] = LIST(
@@ -110,7 +110,13 @@ const struct call_row os_calls[OS_CALLS] = {
         [OS_CREATE_SERVER_GROUP] = CREATE(
                 "server group", "compute", "/os-server-groups", "server_group", os_server_group),
         [OS_CREATE_VOLUME] = CREATE("volume", "block-storage", "/volumes", "volume", os_volume),
-        [OS_CREATE_SERVER] = CREATE("server", "compute", "/servers", "server", os_server),
+        /* the body has scheduler hints beside the server */
+        [OS_CREATE_SERVER] = { .name = "create server",
+                .service = "compute",
+                .method = "POST",
+                .path = "/servers",
+                .body = BODY_JSON,
+                .retry = RETRY_ONCE },
         [OS_SERVER_ACTION] = { .name = "act on server",
                 .service = "compute",
                 .method = "POST",
@@ -129,6 +135,8 @@ const struct call_row os_calls[OS_CALLS] = {
         [OS_DELETE_ROUTER] = DELETE("router", "network", "/routers/{id}", NULL),
         [OS_DELETE_PORT] = DELETE("port", "network", "/ports/{id}", NULL),
         [OS_DELETE_GROUP] = DELETE("security group", "network", "/security-groups/{id}", NULL),
+        [OS_DELETE_RULE] =
+                DELETE("security group rule", "network", "/security-group-rules/{id}", NULL),
         [OS_DELETE_FLOATING_IP] = DELETE("floating IP", "network", "/floatingips/{id}", NULL),
         [OS_DELETE_SERVER_GROUP] =
                 DELETE("server group", "compute", "/os-server-groups/{id}", NULL),

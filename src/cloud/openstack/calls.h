@@ -50,6 +50,7 @@ enum os_call {
         OS_DELETE_ROUTER,
         OS_DELETE_PORT,
         OS_DELETE_GROUP,
+        OS_DELETE_RULE,
         OS_DELETE_FLOATING_IP,
         OS_DELETE_SERVER_GROUP,
         OS_DELETE_VOLUME,
@@ -97,9 +98,13 @@ struct os_network {
         bool external, shared, port_security;
         struct strings subnets, tags;
 };
+struct os_range {
+        const char *start, *end;
+};
 struct os_subnet {
         const char *id, *name, *description, *network, *cidr, *gateway;
         int64_t version;
+        struct answers ranges; /* struct os_range: what addresses are given from */
         struct strings dns, tags;
 };
 struct os_router {
@@ -116,7 +121,7 @@ struct os_port {
         int64_t revision;
 };
 struct os_rule {
-        const char *id, *direction, *ethertype, *protocol, *prefix, *group;
+        const char *id, *description, *direction, *ethertype, *protocol, *prefix, *group;
         int64_t from, to;
 };
 struct os_group {
@@ -143,13 +148,14 @@ struct os_volume {
         struct pairs metadata;
 };
 struct os_server {
-        const char *id, *name, *status, *zone, *image, *flavor, *task, *fault;
+        const char *id, *name, *status, *zone, *image, *flavor, *task, *fault, *created;
         struct strings tags;
         struct pairs metadata;
         int64_t power;
 };
 struct os_balancer {
         const char *id, *name, *description, *provisioning, *operating, *address, *port;
+        struct answers pools; /* struct os_pool */
         struct strings tags;
 };
 struct os_pool {

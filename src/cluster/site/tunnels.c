@@ -32,6 +32,17 @@ static void open_one(struct site *s, const struct node *n, size_t i)
         s->tunnels[i] = tunnel_open(s->base, &m->machine->target, to, s->sockets[i]);
 }
 
+/* A cloud's node may have an address for ssh that its API server does not listen on. */
+static bool tunnels_wanted(struct site *s, const struct node *n)
+{
+        char ip[IP_TEXT];
+        if (s->cluster->provider.kind == PROVIDER_LOCAL)
+                return false;
+        if (s->ops->remote && n->address && !streq(n->address, ip_format(&n->ip[0], ip)))
+                return true;
+        return tunnel_wanted(&site_member(s, n->name)->machine->target);
+}
+
 int site_tunnels(struct site *s, struct kube_target *target, struct error *err)
 {
         const struct node **nodes = arena_array(s->arena, const struct node *, s->count + 1);
@@ -39,9 +50,7 @@ int site_tunnels(struct site *s, struct kube_target *target, struct error *err)
         for (const struct node *c; (c = cluster_next(s->cluster, ROLE_CONTROL_PLANE, &i));)
                 nodes[n++] = c;
         if (!s->tunnel_count) {
-                if (s->cluster->provider.kind == PROVIDER_LOCAL ||
-                        !tunnel_wanted(&site_member(s, nodes[0]->name)->machine->target) ||
-                        kube_direct(target, DIRECT_MS))
+                if (!tunnels_wanted(s, nodes[0]) || kube_direct(target, DIRECT_MS))
                         return 0;
                 /* not in the state directory: a socket's path has a maximum length */
                 if (scratch_make(PREFIX, &s->tunnel_dir, err) < 0)

@@ -20,6 +20,7 @@ static const struct {
         { "image", CLOUDS, { 0 } },
         { "zones", CLOUDS, { 0 } },
         { "floatingIP", 1 << PROVIDER_OPENSTACK, { 0 } },
+        { "spread", 1 << PROVIDER_OPENSTACK, { 0 } },
 };
 
 static bool pool_field_refused(const char *field)
@@ -76,6 +77,19 @@ static void pool_zones(const struct pool *pool, const struct strings *zones, str
         }
 }
 
+/* What describes a new network has no effect on one that exists. */
+static void openstack_existing(const struct provider_openstack *o, struct problems *p)
+{
+        static const char *const fields[] = { "cidr", "dns", "mtu" };
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+                const struct tree *at = tree_get(o->network.src, fields[i]);
+                if (at)
+                        problem_add_key(p, at, "leave it out, or leave the name out",
+                                "%s is of a network that slipway creates, and %s exists", fields[i],
+                                o->network.name);
+        }
+}
+
 static void openstack(const struct cluster *c, struct problems *p)
 {
         const struct provider_openstack *o = &c->provider.openstack;
@@ -94,6 +108,15 @@ static void openstack(const struct cluster *c, struct problems *p)
                 pool_zones(pool, &o->zones, p);
         }
         rule_duplicates(p, rule_find(c, "provider.openstack.zones"), &o->zones, "zone");
+        if (o->api_floating_ip && (!o->external_network || o->load_balancer != OS_LB_OCTAVIA))
+                rule_error(p, c, "provider.openstack.apiFloatingIP",
+                        o->external_network ? "use loadBalancer: octavia, or leave it out"
+                                            : "set provider.openstack.externalNetwork",
+                        o->external_network
+                                ? "only the load balancer of octavia gets a floating IP address"
+                                : "floating IP addresses come from an external network, but none is set");
+        if (o->network.name)
+                openstack_existing(o, p);
         if (o->security_groups.n > 1)
                 for (size_t i = 0; i < o->security_groups.n; i++)
                         if (o->security_groups.v[i] && streq(o->security_groups.v[i], "managed"))
@@ -174,13 +197,10 @@ static void local(const struct cluster *c, struct problems *p)
 /* As long as the options that say what to make are refused. */
 static void rendered_only(const struct cluster *c, struct problems *p)
 {
-        bool aws = c->provider.kind == PROVIDER_AWS;
-        if (schema_refused(aws ? "pools.instanceType" : "pools.flavor") &&
-                (aws || c->provider.kind == PROVIDER_OPENSTACK))
-                rule_warn(p, c, aws ? "provider.aws" : "provider.openstack",
+        if (schema_refused("pools.instanceType") && c->provider.kind == PROVIDER_AWS)
+                rule_warn(p, c, "provider.aws",
                         "create the machines yourself with the user-data of `slipway render --format user-data`, and list them under hosts with provider ssh",
-                        "slipway cannot create machines in %s yet: it only renders their user-data",
-                        aws ? "AWS" : "OpenStack");
+                        "slipway cannot create machines in AWS yet: it only renders their user-data");
 }
 
 void rules_provider(struct cluster *c, struct problems *p)

@@ -1,0 +1,155 @@
+/* The load balancer in front of the API servers. Nobody waits for it: nodes have their own. */
+#include "provider/openstack/openstack.h"
+
+static json_t *member_body(const struct os *os, const struct node *n)
+{
+        char text[IP_TEXT];
+        json_t *o =
+                json_pack("{s:s, s:s, s:I}", "name", n->name, "address", ip_format(&n->ip[0], text),
+                        "protocol_port", (json_int_t)os->run->cluster->api.port);
+        if (os->found.subnet)
+                json_object_set_new(o, "subnet_id", json_string(os->found.subnet->id));
+        return o;
+}
+
+static json_t *balancer_body(const struct os *os)
+{
+        const struct cluster *c = os->run->cluster;
+        json_t *members = json_array();
+        size_t i = 0;
+        for (const struct node *n; (n = cluster_next(c, ROLE_CONTROL_PLANE, &i));)
+                json_array_append_new(members, member_body(os, n));
+        json_t *pool = json_pack("{s:s, s:s, s:s, s:o, s:{s:s, s:i, s:i, s:i}}", "name", os->name,
+                "protocol", "TCP", "lb_algorithm", "ROUND_ROBIN", "members", members,
+                "healthmonitor", "type", "TCP", "delay", 5, "timeout", 3, "max_retries", 2);
+        json_t *listener = json_pack("{s:s, s:s, s:I, s:o}", "name", os->name, "protocol", "TCP",
+                "protocol_port", (json_int_t)cluster_endpoint_port(c), "default_pool", pool);
+        return json_pack("{s:s, s:s, s:s, s:[s], s:[o]}", "name", os->name, "description", os->mark,
+                "vip_port_id", os->found.vip->id, "tags", os->mark, "listeners", listener);
+}
+
+void stage_balancer(struct os_job *j)
+{
+        struct os *os = j->os;
+        if (os->options->load_balancer == OS_LB_OCTAVIA && !os->found.balancer && os->found.vip)
+                job_make(j, OS_CREATE_BALANCER, balancer_body(os), os->name,
+                        (const void **)&os->found.balancer);
+}
+
+/* ---- members ---- */
+
+static const struct os_member *member_find(const struct os *os, const struct node *n)
+{
+        const struct os_member *all = os->found.members.v;
+        char text[IP_TEXT];
+        ip_format(&n->ip[0], text);
+        for (size_t i = 0; i < os->found.members.n; i++)
+                if (all[i].address && streq(all[i].address, text))
+                        return &all[i];
+        return NULL;
+}
+
+/* One that was listed; a new balancer has all of them. */
+static const char *members_pool(const struct os *os)
+{
+        const struct os_balancer *b = os->found.balancer;
+        const struct os_pool *p = b && os->found.balancers.n ? b->pools.v : NULL;
+        return p && b->pools.n ? p->id : NULL;
+}
+
+bool os_members_differ(const struct os *os)
+{
+        size_t i = 0;
+        if (!members_pool(os))
+                return false;
+        for (const struct node *n; (n = cluster_next(os->run->cluster, ROLE_CONTROL_PLANE, &i));)
+                if (!member_find(os, n))
+                        return true;
+        return false;
+}
+
+static void on_members(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!reply->fault) {
+                j->row = 1;
+                return;
+        }
+        /* it is still at the change before */
+        if (reply->fault->kind == FAULT_CONFLICT && job_later(j, 2000))
+                return;
+        fault_error(reply->fault, &err);
+        job_fail(j, &err);
+}
+
+static void members_send(struct os_job *j, json_t *members)
+{
+        struct pair pool[] = { { "pool", members_pool(j->os) }, { 0 } };
+        job_ask(j, &(struct os_ask){ .call = OS_SET_MEMBERS,
+                           .args = pool,
+                           .body = members,
+                           .resource = j->os->name,
+                           .fn = on_members,
+                           .optional = true });
+}
+
+/* Control-plane nodes become members before they serve; those that will leave stay until then. */
+void stage_members(struct os_job *j)
+{
+        struct os *os = j->os;
+        const struct cluster *c = os->run->cluster;
+        const struct os_member *all = os->found.members.v;
+        size_t i = 0;
+        if (j->row || !os_members_differ(os))
+                return;
+        json_t *members = json_array();
+        for (const struct node *n; (n = cluster_next(c, ROLE_CONTROL_PLANE, &i));)
+                json_array_append_new(members, member_body(os, n));
+        for (i = 0; i < os->found.members.n; i++) {
+                bool ours = false;
+                size_t k = 0;
+                for (const struct node *n; (n = cluster_next(c, ROLE_CONTROL_PLANE, &k));)
+                        ours |= member_find(os, n) == &all[i];
+                if (!ours && all[i].address)
+                        json_array_append_new(members,
+                                json_pack("{s:s, s:s, s:I}", "name", all[i].name ? all[i].name : "",
+                                        "address", all[i].address, "protocol_port",
+                                        (json_int_t)all[i].port));
+        }
+        members_send(j, members);
+}
+
+struct members_wanted {
+        const struct node *const *nodes;
+        size_t n;
+        void (*fn)(struct error *err, void *arg);
+        void *arg;
+};
+
+static void stage_exact_members(struct os_job *j)
+{
+        const struct members_wanted *w = j->arg;
+        json_t *members = json_array();
+        for (size_t i = 0; i < w->n; i++)
+                json_array_append_new(members, member_body(j->os, w->nodes[i]));
+        if (j->row || !members_pool(j->os))
+                json_decref(members);
+        else
+                members_send(j, members);
+}
+
+static void on_exact_members(struct error *err, void *arg)
+{
+        const struct members_wanted *w = arg;
+        w->fn(err, w->arg);
+}
+
+/* The lists are read again: a balancer that this run made has its pool since. */
+void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        static const os_stage stages[] = { stage_exact_members, NULL };
+        struct members_wanted *w = arena_new(run->arena, struct members_wanted);
+        *w = (struct members_wanted){ nodes, n, fn, arg };
+        job_start(run->own, stages, NULL, on_exact_members, w);
+}

@@ -1,0 +1,404 @@
+/* What the cloud has of this cluster, in a handful of calls however many nodes there are, and
+ * addresses for what it does not have yet. */
+#include "base/clock.h"
+#include "cloud/retry.h"
+#include "provider/address.h"
+#include "provider/login.h"
+#include "provider/openstack/openstack.h"
+
+#define BOOT_SECONDS 300
+
+/* ---- helpers ---- */
+
+struct ip os_port_ip(const struct os_port *p)
+{
+        struct ip ip = { 0 };
+        const struct os_fixed_ip *f = p ? p->addresses.v : NULL;
+        if (f && p->addresses.n)
+                ip_parse(f->address, &ip);
+        return ip;
+}
+
+void *os_append(struct arena *a, struct answers *list, const struct answer_schema *s)
+{
+        char *all = arena_alloc(a, (list->n + 1) * s->size);
+        if (list->n)
+                memcpy(all, list->v, list->n * s->size);
+        memset(all + list->n * s->size, 0, s->size);
+        list->v = all;
+        return all + list->n++ * s->size;
+}
+
+static bool os_marked(const struct os *os, const char *description)
+{
+        return os->mark && description && streq(description, os->mark);
+}
+
+/* The node of the file with this name, or NULL. */
+static struct os_spot *os_spot_of(const struct os *os, const char *name)
+{
+        const struct cluster *c = os->run->cluster;
+        const struct node *n = name ? cluster_node(c, name) : NULL;
+        return n ? &os->found.spots[n - c->nodes] : NULL;
+}
+
+/* ---- lists ---- */
+
+static void look_list(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct os_list *l = arg;
+        if (call_read_list(&os_calls[l->call], reply, &j->os->found.arena, l->into, &err) < 0)
+                job_fail(j, &err);
+}
+
+void job_list(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into)
+{
+        struct os_list *l = arena_new(j->os->run->arena, struct os_list);
+        *l = (struct os_list){ call, into };
+        job_ask(j, &(struct os_ask){ .call = call, .args = args, .fn = look_list, .arg = l });
+}
+
+static void look_first(struct os_job *j)
+{
+        struct os *os = j->os;
+        const struct provider_openstack *o = os->options;
+        struct os_found *f = &os->found;
+        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        bool floating = o->api_floating_ip;
+        for (size_t i = 0; i < os->run->cluster->pools.n; i++)
+                floating |= os->run->cluster->pools.v[i].floating_ip;
+        arena_release(&f->arena);
+        *f = (struct os_found){ 0 };
+        f->spots = arena_array(&f->arena, struct os_spot, os->run->cluster->node_count + 1);
+        if (!os_managed(os)) {
+                bool id = os_is_id(o->network.name);
+                struct pair named[] = { { id ? "id" : "name", o->network.name }, { 0 } };
+                job_list(j, OS_LIST_NETWORKS, named, &f->networks);
+        } else if (os->mark)
+                job_list(j, OS_LIST_SUBNETS, mark, &f->subnets);
+        if (!os->mark)
+                return;
+        job_list(j, OS_LIST_SERVERS, mark, &f->servers);
+        if (os_own_group(os))
+                job_list(j, OS_LIST_GROUPS, mark, &f->groups);
+        if (floating)
+                job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);
+        if (o->load_balancer == OS_LB_OCTAVIA)
+                job_list(j, OS_LIST_BALANCERS, mark, &f->balancers);
+}
+
+static int look_network(struct os *os, struct error *err)
+{
+        const struct provider_openstack *o = os->options;
+        struct os_found *f = &os->found;
+        const struct os_network *all = f->networks.v;
+        if (f->networks.n == 1)
+                f->network = all;
+        if (os_managed(os) || f->network)
+                return 0;
+        error_set(err, ENOENT, EXIT_PREFLIGHT,
+                f->networks.n ? "provider.openstack.network: there are %zu networks called %s"
+                              : "provider.openstack.network: there is no network%.0zu %s",
+                f->networks.n, o->network.name);
+        return error_hint(err,
+                f->networks.n
+                        ? "give its id"
+                        : "see `openstack network list`, or leave it out: slipway creates one");
+}
+
+/* With the network known: its ports, which are ours, the taken addresses and the router's. */
+static void look_second(struct os_job *j)
+{
+        struct os *os = j->os;
+        struct os_found *f = &os->found;
+        struct error err CLEANUP(error_release) = { 0 };
+        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        if (look_network(os, &err) < 0) {
+                job_fail(j, &err);
+                return;
+        }
+        f->subnet = os_managed(os) && f->subnets.n ? f->subnets.v : NULL;
+        f->group = f->groups.n ? f->groups.v : NULL;
+        f->balancer = f->balancers.n ? f->balancers.v : NULL;
+        const char *network = f->network ? f->network->id : f->subnet ? f->subnet->network : NULL;
+        struct pair on[] = { { "network", network }, { 0 } };
+        if (network)
+                job_list(j, OS_LIST_PORTS, on, &f->ports);
+        if (os_managed(os) && os->mark && !f->subnet) /* a run was interrupted, or it is new */
+                job_list(j, OS_LIST_NETWORKS, mark, &f->networks);
+        const struct os_pool *pool = f->balancer ? f->balancer->pools.v : NULL;
+        if (pool && f->balancer->pools.n) {
+                struct pair members[] = { { "pool", pool->id }, { 0 } };
+                job_list(j, OS_LIST_MEMBERS, members, &f->members);
+        }
+}
+
+static bool look_missing_port(const struct os *os)
+{
+        const struct os_port *all = os->found.ports.v;
+        char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name ? os->name : "");
+        size_t ours = 0;
+        for (size_t i = 0; i < os->found.ports.n; i++)
+                ours += os_marked(os, all[i].description) && all[i].name &&
+                        (cluster_node(os->run->cluster, all[i].name) || streq(all[i].name, vip));
+        return ours < os->run->cluster->node_count + os_wants_vip(os);
+}
+
+/* Only if something is missing: the subnet that addresses are chosen from, and the router. */
+static void look_third(struct os_job *j)
+{
+        struct os *os = j->os;
+        struct os_found *f = &os->found;
+        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        const struct os_port *all = f->ports.v;
+        if (os_managed(os) && !f->network && f->networks.n)
+                f->network = f->networks.v;
+        for (size_t i = 0; i < f->ports.n; i++)
+                f->interface |=
+                        all[i].owner && (has_prefix(all[i].owner, "network:router_interface") ||
+                                                has_prefix(all[i].owner, "network:ha_router"));
+        if (!os_managed(os) && look_missing_port(os)) {
+                struct pair in[] = { { "network", f->network->id }, { "name", os->options->subnet },
+                        { 0 } };
+                job_list(j, OS_LIST_SUBNETS, in, &f->subnets);
+        }
+        if (os_managed(os) && os->mark && os->options->external_network && !f->interface)
+                job_list(j, OS_LIST_ROUTERS, mark, &f->routers);
+}
+
+static void look_last(struct os_job *j)
+{
+        struct os *os = j->os;
+        struct os_found *f = &os->found;
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct os_subnet *all = f->subnets.v;
+        f->router = f->routers.n ? f->routers.v : NULL;
+        for (size_t i = 0; !os_managed(os) && !f->subnet && i < f->subnets.n; i++)
+                if (all[i].version == 4 || f->subnets.n == 1)
+                        f->subnet = &all[i];
+        if (os_managed(os) || f->subnet || !look_missing_port(os))
+                return;
+        error_set(&err, ENOENT, EXIT_PREFLIGHT, "provider.openstack.network: %s has no subnet%s%s",
+                os->options->network.name, os->options->subnet ? " called " : "",
+                os->options->subnet ? os->options->subnet : "");
+        error_hint(&err, "see `openstack subnet list`, and set provider.openstack.subnet");
+        job_fail(j, &err);
+}
+
+const os_stage os_look_stages[] = { look_first, look_second, look_third, look_last, NULL };
+
+/* ---- addresses ---- */
+
+static void settle_spots(struct os *os)
+{
+        struct os_found *f = &os->found;
+        const struct os_port *ports = f->ports.v;
+        const struct os_server *servers = f->servers.v;
+        const struct os_floating_ip *floating = f->floating.v;
+        char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name ? os->name : "");
+        memset(f->spots, 0, os->run->cluster->node_count * sizeof(*f->spots));
+        for (size_t i = 0; i < f->ports.n; i++) {
+                if (!os_marked(os, ports[i].description) || !ports[i].name)
+                        continue;
+                struct os_spot *s = os_spot_of(os, ports[i].name);
+                if (s && (!s->port || !s->port->device || !*s->port->device))
+                        s->port = &ports[i];
+                if (streq(ports[i].name, vip))
+                        f->vip = &ports[i];
+        }
+        for (size_t i = 0; i < f->servers.n; i++) {
+                struct os_spot *s = os_spot_of(os, servers[i].name);
+                if (s)
+                        s->server = &servers[i];
+        }
+        for (size_t i = 0; i < f->floating.n; i++) {
+                for (size_t k = 0; k < os->run->cluster->node_count; k++)
+                        if (f->spots[k].port && floating[i].port &&
+                                streq(floating[i].port, f->spots[k].port->id))
+                                f->spots[k].floating = &floating[i];
+                if (f->vip && floating[i].port && streq(floating[i].port, f->vip->id))
+                        f->vip_floating = &floating[i];
+        }
+}
+
+/* The subnet's range, and what is taken there. */
+static bool settle_range(struct os *os, struct address_pool *p)
+{
+        const struct os_found *f = &os->found;
+        const struct os_port *ports = f->ports.v;
+        const struct os_range *range =
+                f->subnet && f->subnet->ranges.n ? f->subnet->ranges.v : NULL;
+        struct ip ip;
+        *p = (struct address_pool){ .arena = os->run->arena };
+        if (f->subnet ? !cidr_parse(f->subnet->cidr, &p->net, NULL)
+                      : !(p->net = os->options->network.cidr).ip.family)
+                return false;
+        if (range) {
+                ip_parse(range->start, &p->from);
+                ip_parse(range->end, &p->to);
+        }
+        if (f->subnet && f->subnet->gateway && ip_parse(f->subnet->gateway, &ip))
+                address_taken(p, &ip);
+        for (size_t i = 0; i < f->ports.n; i++)
+                for (size_t k = 0; k < ports[i].addresses.n; k++)
+                        if (ip_parse(((const struct os_fixed_ip *)ports[i].addresses.v)[k].address,
+                                    &ip))
+                                address_taken(p, &ip);
+        return true;
+}
+
+/* A balancer's address is that of its port; with a floating IP, that one. Keepalived holds the
+ * address itself: then it is api.vip. */
+static void settle_api(struct os *os)
+{
+        struct cluster *c = os->run->cluster;
+        char text[IP_TEXT];
+        const struct os_floating_ip *f = os->found.vip_floating;
+        if (!os->vip.family)
+                return;
+        ip_format(&os->vip, text);
+        bool vip = os->options->load_balancer == OS_LB_VIP;
+        const char **to = vip ? &c->api.vip : &c->balancer;
+        if (!*to || !streq(*to, text))
+                *to = arena_strdup(c->arena, text);
+        if (f && !vip)
+                c->balancer = arena_strdup(c->arena, f->address);
+        else if (os->options->api_floating_ip && !vip)
+                c->balancer = NULL; /* known when it was made */
+}
+
+void os_settle(struct os *os)
+{
+        struct cluster *c = os->run->cluster;
+        struct address_pool pool;
+        settle_spots(os);
+        bool range = settle_range(os, &pool);
+        if (os->found.vip)
+                os->vip = os_port_ip(os->found.vip);
+        else if (os_wants_vip(os) && range && c->api.vip && ip_parse(c->api.vip, &os->vip))
+                address_taken(&pool, &os->vip);
+        else if (os_wants_vip(os) && range && !os->vip.family)
+                address_take(&pool, &os->vip);
+        settle_api(os);
+        for (size_t i = 0; i < c->node_count; i++) {
+                const struct os_spot *s = &os->found.spots[i];
+                struct ip ip = os_port_ip(s->port);
+                if (!s->port && c->nodes[i].ip[0].family)
+                        address_taken(&pool, &c->nodes[i].ip[0]);
+                if (s->port ? ip.family
+                            : !c->nodes[i].ip[0].family && range && address_take(&pool, &ip))
+                        node_set_address(c, &c->nodes[i], &ip);
+                if (s->floating && !streq(c->nodes[i].address, s->floating->address))
+                        c->nodes[i].address = arena_strdup(c->arena, s->floating->address);
+        }
+}
+
+/* ---- machines ---- */
+
+/* A server that nova gave up on, and one that is being made, are made by create. */
+static enum machine_state os_state(const struct os_server *s)
+{
+        static const struct {
+                const char *status;
+                enum machine_state state;
+        } states[] = { { "BUILD", MACHINE_ABSENT }, { "DELETED", MACHINE_ABSENT },
+                { "SOFT_DELETED", MACHINE_ABSENT }, { "SHUTOFF", MACHINE_STOPPED },
+                { "PAUSED", MACHINE_STOPPED }, { "SUSPENDED", MACHINE_STOPPED },
+                { "SHELVED", MACHINE_STOPPED }, { "SHELVED_OFFLOADED", MACHINE_STOPPED } };
+        if (!s || !s->status)
+                return MACHINE_ABSENT;
+        if (streq(s->status, "ERROR")) /* a node that lives is not taken away */
+                return s->power == 1 ? MACHINE_RUNNING : MACHINE_ABSENT;
+        for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+                if (streq(states[i].status, s->status))
+                        return states[i].state;
+        return MACHINE_RUNNING;
+}
+
+void os_machine(struct os *os, const struct node *n, const struct os_server *s,
+        const struct os_port *p, const struct os_floating_ip *f, struct machine *m)
+{
+        struct arena *a = os->run->arena;
+        struct ip ip = os_port_ip(p);
+        char text[IP_TEXT];
+        *m = (struct machine){ .node = n, .state = os_state(s) };
+        login_target(os->run, n, os->options->user, os->options->bastion, &m->target);
+        if (f)
+                m->target.host = arena_strdup(a, f->address);
+        else if (!m->target.host && ip.family)
+                m->target.host = arena_strdup(a, ip_format(&ip, text));
+        m->region = os_region(os);
+        if (!s)
+                return;
+        int64_t made = s->created ? iso_date(s->created) : -1;
+        m->booting = made > 0 && clock_wall_ms() / 1000 - made < BOOT_SECONDS;
+        m->provider_id = arena_printf(a, "openstack:///%s", s->id);
+        m->zone = s->zone && *s->zone ? arena_strdup(a, s->zone) : NULL;
+        m->detail = s->status ? arena_strdup(a, s->status) : NULL;
+}
+
+int openstack_list(struct provider_run *run, struct machine *out, struct error *err)
+{
+        struct os *os;
+        int r = os_of(run, &os, err);
+        if (r == 0)
+                r = job_run(os, os_look_stages, err);
+        if (r < 0)
+                return r;
+        os_settle(os);
+        for (size_t i = 0; i < run->cluster->node_count; i++) {
+                const struct os_spot *s = &os->found.spots[i];
+                os_machine(os, &run->cluster->nodes[i], s->server, s->port, s->floating, &out[i]);
+        }
+        return 0;
+}
+
+/* From the lists that were read: it is asked for inside steps. */
+int openstack_find(
+        struct provider_run *run, const struct node *n, struct machine *out, struct error *err)
+{
+        struct os *os;
+        int r = os_of(run, &os, err);
+        if (r < 0)
+                return r;
+        const struct os_port *ports = os->found.ports.v, *port = NULL;
+        const struct os_server *servers = os->found.servers.v, *server = NULL;
+        const struct os_floating_ip *floating = os->found.floating.v, *f = NULL;
+        for (size_t i = 0; i < os->found.ports.n; i++)
+                if (os_marked(os, ports[i].description) && ports[i].name &&
+                        streq(ports[i].name, n->name))
+                        port = &ports[i];
+        for (size_t i = 0; i < os->found.servers.n; i++)
+                if (servers[i].name && streq(servers[i].name, n->name))
+                        server = &servers[i];
+        for (size_t i = 0; port && i < os->found.floating.n; i++)
+                if (floating[i].port && streq(floating[i].port, port->id))
+                        f = &floating[i];
+        os_machine(os, n, server, port, f, out);
+        return 0;
+}
+
+static void others_add(struct os *os, const char *name, struct strings *out)
+{
+        char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name);
+        if (name && *name && !streq(name, vip) && !cluster_node(os->run->cluster, name) &&
+                !strings_contain(out, name))
+                strings_add(os->run->arena, out, arena_strdup(os->run->arena, name));
+}
+
+int openstack_others(struct provider_run *run, struct strings *out, struct error *err)
+{
+        struct os *os;
+        int r = os_of(run, &os, err);
+        if (r < 0 || !os->mark)
+                return r;
+        const struct os_port *ports = os->found.ports.v;
+        const struct os_server *servers = os->found.servers.v;
+        for (size_t i = 0; i < os->found.ports.n; i++)
+                if (os_marked(os, ports[i].description))
+                        others_add(os, ports[i].name, out);
+        for (size_t i = 0; i < os->found.servers.n; i++)
+                others_add(os, servers[i].name, out);
+        return 0;
+}

@@ -1,0 +1,239 @@
+/* Provider openstack: machines in an OpenStack cloud, found again by marks, without a state file.
+ *
+ * Everything it makes has the mark M = slipway-P (P: identity.prefix) from the call that creates
+ * it: `description` in neutron, a tag in nova and octavia. Names: NAME-P for what the cluster has
+ * once, a node's own name for its port and server. The port comes before its server and keeps the
+ * address: it binds to one server, so a lost answer makes no twin, and a machine that is made again
+ * has the same address.
+ *
+ *   list     look.c       what there is, in a few calls, and addresses for what there is not
+ *   survey   survey.c     what is missing, quotas, images, flavors; nothing is sent that changes
+ *   prepare  network.c    network, subnet, router, security group
+ *            ports.c      ports and floating IPs
+ *            balancer.c   Octavia, or nothing
+ *   create   servers.c    one server a node; one list waits for all of them
+ *   destroy, cleanup      remove.c */
+#ifndef SLIPWAY_PROVIDER_OPENSTACK_H
+#define SLIPWAY_PROVIDER_OPENSTACK_H
+
+#include "cloud/openstack/calls.h"
+#include "cloud/openstack/openstack.h"
+#include "provider/provider.h"
+
+extern const struct provider_ops openstack_ops;
+
+struct event;
+struct os;
+struct os_job;
+struct os_wait;
+struct proof;
+
+/* A session on one event loop: the run's, or one of its own for who must not return before the
+ * answer. */
+struct os_line {
+        struct event_base *base;
+        struct cloud *cloud;
+        struct os_session *session;
+};
+
+struct os_spot { /* of a node, by its place in the file */
+        const struct os_port *port;
+        const struct os_server *server;
+        const struct os_floating_ip *floating;
+};
+
+/* What the lists said, and what was made since. */
+struct os_found {
+        struct arena arena;
+        const struct os_network *network;
+        const struct os_subnet *subnet;
+        const struct os_router *router;
+        const struct os_group *group;
+        const struct os_balancer *balancer;
+        const struct os_port *vip;                 /* of the API's address */
+        const struct os_floating_ip *vip_floating; /* of that port */
+        bool interface;                            /* the router is in the subnet */
+        /* as they came; of networks, subnets and routers more than one may have a name */
+        struct answers networks, subnets, routers, groups, balancers;
+        struct answers ports, servers, floating, members;
+        struct os_spot *spots;
+};
+
+struct os_image_of { /* by the name in the file */
+        const char *name;
+        const struct os_image *image;
+};
+
+/* What only creating needs; asked by survey. */
+struct os_looked {
+        struct arena arena;
+        struct answers flavors, zones, server_groups;
+        struct os_image_of *images;
+        size_t image_count;
+        const char *external;                                  /* id of the external network */
+        struct strings groups;                                 /* ids of existing security groups */
+        struct answers externals, named_groups, *found_images; /* as they came */
+        struct os_compute_limits compute;
+        struct os_network_quota network;
+        struct os_balancer_quota balancer;
+        bool has_compute, has_network, has_balancer;
+};
+
+struct os {
+        struct provider_run *run;
+        const struct provider_openstack *options;
+        const char *mark, *name; /* slipway-P, NAME-P; NULL: no Identity yet */
+        struct os_line sync, async;
+        struct os_found found;
+        struct os_looked looked;
+        struct ip vip;    /* the API's address, once it is chosen */
+        bool any_address; /* the cloud chooses: one that was chosen here is taken */
+        struct proof *proof;
+        struct os_job *jobs;
+        struct os_wait *waits; /* for servers */
+        struct event *poll;
+        struct call *polling;
+};
+
+/* The run's state, made when it is asked for first. */
+int os_of(struct provider_run *run, struct os **out, struct error *err);
+void os_close(struct provider_run *run);
+/* The session on the run's own loop. */
+int os_line_async(struct os *os, struct error *err);
+
+bool os_is_id(const char *text);            /* a uuid */
+const char *os_region(const struct os *os); /* NULL: the cloud has one only */
+static inline bool os_managed(const struct os *os) { return !os->options->network.name; }
+bool os_own_group(const struct os *os); /* securityGroups: managed */
+bool os_wants_vip(const struct os *os); /* the API has an address of its own */
+
+/* ---- jobs: job.c ---- */
+
+/* Stages one after the other; the calls of a stage go at the same time, and the next begins when
+ * all are answered. A stage makes what `found` lacks, so it can be done again: when an answer was
+ * lost, or something existed already, the lists are read again first. */
+typedef void (*os_stage)(struct os_job *j);
+struct os_job {
+        struct os *os;
+        struct os_line *line;
+        const os_stage *stages; /* ends with NULL */
+        size_t at, back;        /* back: the stage that is done again after looking */
+        unsigned open, tries;
+        bool again, looking, starting;
+        unsigned later; /* how often a stage was put off */
+        size_t row;     /* of a stage that goes through a table */
+        struct error err;
+        void (*say)(const char *what, int permille, void *arg);
+        void (*done)(struct os_job *j, struct error *err);
+        void (*fn)(struct error *err, void *arg); /* of the provider's operation, with its arg */
+        void *arg;
+        struct os_job *next;
+};
+typedef void (*os_answer)(struct os_job *j, const struct call_reply *reply, void *arg);
+
+struct os_ask {
+        enum os_call call;
+        const struct pair *args;
+        json_t *body; /* taken */
+        const char *resource;
+        os_answer fn; /* of a success; may be NULL */
+        void *arg;
+        bool optional; /* fn is also told of a refusal, which is no error */
+};
+void job_ask(struct os_job *j, const struct os_ask *ask);
+void job_fail(struct os_job *j, const struct error *err);
+/* The stage is done once more, a little later. False: that was often enough. */
+bool job_later(struct os_job *j, unsigned ms);
+/* A creating call whose answer becomes *into; body is taken. */
+void job_make(
+        struct os_job *j, enum os_call call, json_t *body, const char *what, const void **into);
+/* On the loop of its own, until it has ended. */
+int job_run(struct os *os, const os_stage *stages, struct error *err);
+/* On the run's loop; fn once, from the loop. Only prepare reads the lists again: machines that are
+ * being made use them. */
+void job_start(struct os *os, const os_stage *stages,
+        void (*say)(const char *what, int permille, void *arg),
+        void (*fn)(struct error *err, void *arg), void *arg);
+
+/* ---- look.c ---- */
+extern const os_stage os_look_stages[];
+struct os_list {
+        enum os_call call;
+        struct answers *into;
+};
+void job_list(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into);
+int openstack_list(struct provider_run *run, struct machine *out, struct error *err);
+int openstack_find(
+        struct provider_run *run, const struct node *n, struct machine *out, struct error *err);
+int openstack_others(struct provider_run *run, struct strings *out, struct error *err);
+/* What a server says about its machine. */
+void os_machine(struct os *os, const struct node *n, const struct os_server *s,
+        const struct os_port *p, const struct os_floating_ip *f, struct machine *m);
+/* The first address of a port; family 0: it has none. */
+struct ip os_port_ip(const struct os_port *p);
+/* After ports or floating IPs came: the spots, the nodes' addresses and the balancer. */
+void os_settle(struct os *os);
+/* Appends to a list of answers; returns the element. */
+void *os_append(struct arena *a, struct answers *list, const struct answer_schema *s);
+
+/* ---- survey.c ---- */
+int openstack_survey(struct provider_run *run, const struct machine *machines, struct survey *out,
+        struct error *err);
+const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p);
+const struct os_image *os_image_of(const struct os *os, const struct pool *p);
+const char *os_zone_of(const struct os *os, const struct node *n); /* NULL: the cloud chooses */
+const struct os_server_group *os_server_group_of(const struct os *os, const struct pool *p);
+const char *os_server_group_name(const struct os *os, const struct pool *p);
+
+/* ---- what prepare makes ---- */
+void stage_login(struct os_job *j);
+void stage_network(struct os_job *j);
+void stage_server_group(struct os_job *j, const struct pool *p);
+void stage_subnet(struct os_job *j);
+void stage_rules(struct os_job *j);
+void stage_ports(struct os_job *j);
+void stage_floating(struct os_job *j);
+void stage_balancer(struct os_job *j);
+void stage_members(struct os_job *j);
+size_t os_rules_missing(struct os *os); /* of our group; all if there is none */
+bool os_members_differ(const struct os *os);
+void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
+        void (*fn)(struct error *err, void *arg), void *arg);
+
+/* ---- servers.c ---- */
+enum waits_for { WAIT_ACTIVE, WAIT_GONE, WAIT_CLEAR };
+
+struct os_wait {
+        struct os *os;
+        struct machine *m;
+        enum waits_for what;
+        const char *id;  /* NULL: it may have been made; looked for by its name */
+        const char *why; /* what nova said of one that failed */
+        unsigned posts;
+        int64_t since, not_before;
+        void (*fn)(struct machine *m, struct error *err, void *arg);
+        void *arg;
+        struct os_wait *next;
+};
+
+struct os_wait *os_wait_new(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
+void os_wait_end(struct os_wait *w, struct error *err);
+/* body is taken. */
+void os_server_call(struct os_wait *w, enum os_call call, json_t *body, call_fn fn);
+/* After it, nova's list decides. */
+void os_server_acted(const struct call_reply *reply, void *arg);
+void openstack_create(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
+void openstack_destroy(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
+int openstack_console(
+        struct provider_run *run, const struct machine *m, struct str *out, struct error *err);
+int openstack_stop(struct provider_run *run, const struct machine *m, bool hard, struct error *err);
+int openstack_start(struct provider_run *run, const struct machine *m, struct error *err);
+void os_waits_free(struct os *os);
+
+/* ---- remove.c ---- */
+int openstack_cleanup(struct provider_run *run, struct error *err);
+
+#endif

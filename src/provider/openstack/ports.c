@@ -1,0 +1,152 @@
+/* Ports, which have the addresses, and floating IPs. */
+#include "provider/openstack/openstack.h"
+
+#define PORTS_AT_ONCE 50 /* in one call */
+
+static json_t *port_groups(const struct os *os)
+{
+        json_t *groups = json_array();
+        if (os->found.group)
+                json_array_append_new(groups, json_string(os->found.group->id));
+        for (size_t i = 0; i < os->looked.groups.n; i++)
+                json_array_append_new(groups, json_string(os->looked.groups.v[i]));
+        return groups;
+}
+
+/* Neutron drops packets with addresses that it does not know: those of pods that are routed
+ * directly, and the address that keepalived moves. */
+static json_t *port_pairs(const struct os *os, const struct node *n)
+{
+        const struct cluster *c = os->run->cluster;
+        char text[IP_TEXT + 4];
+        json_t *pairs = json_array();
+        bool routed = c->network.fabric.kind == FABRIC_FLANNEL &&
+                      c->network.fabric.backend == FLANNEL_HOST_GW;
+        for (size_t i = 0; routed && n && i < c->network.pods.n; i++)
+                json_array_append_new(pairs,
+                        json_pack("{s:s}", "ip_address", cidr_format(&c->network.pods.v[i], text)));
+        if (n && n->pool->roles & ROLE_CONTROL_PLANE && os->vip.family &&
+                os->options->load_balancer == OS_LB_VIP)
+                json_array_append_new(
+                        pairs, json_pack("{s:s}", "ip_address", ip_format(&os->vip, text)));
+        return pairs;
+}
+
+/* n NULL: the API's address. */
+static json_t *port_body(
+        const struct os *os, const struct node *n, const char *name, const struct ip *ip)
+{
+        const struct os_found *f = &os->found;
+        const char *network = f->network ? f->network->id : f->subnet->network;
+        char text[IP_TEXT];
+        json_t *fixed = json_pack("{s:s}", "subnet_id", f->subnet->id);
+        if (!os->any_address && ip->family)
+                json_object_set_new(fixed, "ip_address", json_string(ip_format(ip, text)));
+        json_t *o = json_pack("{s:s, s:s, s:s, s:[o]}", "name", name, "description", os->mark,
+                "network_id", network, "fixed_ips", fixed);
+        json_t *pairs = port_pairs(os, n), *groups = port_groups(os);
+        if (json_array_size(groups))
+                json_object_set(o, "security_groups", groups);
+        if (json_array_size(pairs))
+                json_object_set(o, "allowed_address_pairs", pairs);
+        json_decref(groups);
+        json_decref(pairs);
+        return o;
+}
+
+static void on_ports(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct os_found *f = &j->os->found;
+        struct answers made = { 0 };
+        const struct call_row *row = &os_calls[OS_CREATE_PORTS];
+        if (reply->fault) {
+                /* an address is taken: by whom need not be visible. The cloud chooses then. */
+                j->os->any_address |= reply->fault->kind == FAULT_CONFLICT;
+                j->again |= reply->fault->kind == FAULT_CONFLICT || reply->fault->lost;
+                fault_error(reply->fault, &err);
+        } else if (call_read_list(row, reply, &f->arena, &made, &err) == 0) {
+                const struct os_port *p = made.v;
+                for (size_t i = 0; i < made.n; i++)
+                        *(struct os_port *)os_append(&f->arena, &f->ports, row->answer) = p[i];
+                os_settle(j->os);
+        }
+        if (err.code)
+                job_fail(j, &err);
+}
+
+static void ports_send(struct os_job *j, json_t *body, size_t n)
+{
+        char what[64];
+        snprintf(what, sizeof(what), "%zu ports", n);
+        if (j->say)
+                j->say(what, -1, j->arg);
+        job_ask(j, &(struct os_ask){ .call = OS_CREATE_PORTS,
+                           .body = body,
+                           .resource = arena_strdup(j->os->run->arena, what),
+                           .fn = on_ports,
+                           .optional = true });
+}
+
+void stage_ports(struct os_job *j)
+{
+        struct os *os = j->os;
+        const struct cluster *c = os->run->cluster;
+        json_t *body = json_array();
+        if (os_wants_vip(os) && !os->found.vip && os->found.subnet)
+                json_array_append_new(
+                        body, port_body(os, NULL, arena_printf(os->run->arena, "%s-api", os->name),
+                                      &os->vip));
+        for (size_t i = 0; os->found.subnet && i < c->node_count; i++) {
+                if (os->found.spots[i].port)
+                        continue;
+                json_array_append_new(
+                        body, port_body(os, &c->nodes[i], c->nodes[i].name, &c->nodes[i].ip[0]));
+                if (json_array_size(body) == PORTS_AT_ONCE) {
+                        ports_send(j, body, PORTS_AT_ONCE);
+                        body = json_array();
+                }
+        }
+        if (json_array_size(body))
+                ports_send(j, body, json_array_size(body));
+        else
+                json_decref(body);
+}
+
+/* ---- floating IPs ---- */
+
+static void on_floating(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct os_found *f = &j->os->found;
+        const struct call_row *row = &os_calls[OS_CREATE_FLOATING_IP];
+        struct os_floating_ip *one = os_append(&f->arena, &f->floating, row->answer);
+        if (call_read(row, reply, &f->arena, one, &err) < 0) {
+                f->floating.n--;
+                job_fail(j, &err);
+        } else
+                os_settle(j->os);
+}
+
+static void floating_for(struct os_job *j, const struct os_port *p, const char *name)
+{
+        struct os *os = j->os;
+        if (!p || !os->looked.external)
+                return;
+        job_ask(j, &(struct os_ask){ .call = OS_CREATE_FLOATING_IP,
+                           .body = json_pack("{s:s, s:s, s:s}", "floating_network_id",
+                                   os->looked.external, "port_id", p->id, "description", os->mark),
+                           .resource = name,
+                           .fn = on_floating });
+}
+
+void stage_floating(struct os_job *j)
+{
+        const struct os *os = j->os;
+        const struct cluster *c = os->run->cluster;
+        if (os->options->api_floating_ip && !os->found.vip_floating)
+                floating_for(j, os->found.vip, "of the API");
+        for (size_t i = 0; i < c->node_count; i++)
+                if (c->nodes[i].pool->floating_ip && !os->found.spots[i].floating)
+                        floating_for(j, os->found.spots[i].port, c->nodes[i].name);
+}

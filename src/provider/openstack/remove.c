@@ -1,0 +1,172 @@
+/* Servers and ports that go, and everything when the cluster goes: in an order in which nothing
+ * holds what is deleted, each kind until its list is empty. Only what has the mark is deleted. */
+#include <event2/event.h>
+
+#include "provider/login.h"
+#include "provider/openstack/openstack.h"
+
+static const struct sweep_row {
+        const char *kind;
+        enum os_call list, delete;
+        bool named; /* it has no mark: its name begins with NAME-P- */
+} sweep[] = {
+        { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
+        { "load balancer", OS_LIST_BALANCERS, OS_DELETE_BALANCER },
+        { "floating IP", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP },
+        { "port", OS_LIST_PORTS, OS_DELETE_PORT },
+        { "server group", OS_LIST_SERVER_GROUPS, OS_DELETE_SERVER_GROUP, true },
+        { "security group", OS_LIST_GROUPS, OS_DELETE_GROUP },
+        { "router", OS_LIST_ROUTERS, OS_DELETE_ROUTER },
+        { "subnet", OS_LIST_SUBNETS, OS_DELETE_SUBNET },
+        { "network", OS_LIST_NETWORKS, OS_DELETE_NETWORK },
+};
+
+/* All structs of answers that are swept begin with id and name (of a floating IP, its address). */
+struct swept {
+        const char *id, *name;
+};
+
+static bool sweep_wanted(const struct os *os, const struct sweep_row *row)
+{
+        return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;
+}
+
+static bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s)
+{
+        size_t n = strlen(os->name);
+        return !row->named || (s->name && !strncmp(s->name, os->name, n) && s->name[n] == '-');
+}
+
+static const struct swept *swept_at(
+        const struct sweep_row *row, const struct answers *all, size_t i)
+{
+        return (const void *)((const char *)all->v + i * os_calls[row->list].answer->size);
+}
+
+/* What stays because something still uses it is seen in the next list. */
+static void on_swept_one(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct fault *f = reply->fault;
+        if (!f || f->kind == FAULT_ABSENT || f->kind == FAULT_CONFLICT || f->lost)
+                return;
+        fault_error(f, &err);
+        job_fail(j, &err);
+}
+
+static void sweep_delete(struct os_job *j, const struct sweep_row *row, const struct swept *s)
+{
+        struct pair id[] = { { "id", s->id }, { 0 } };
+        if (row->list == OS_LIST_ROUTERS && j->os->found.subnet)
+                job_ask(j, &(struct os_ask){ .call = OS_REMOVE_INTERFACE,
+                                   .args = id,
+                                   .body = json_pack("{s:s}", "subnet_id", j->os->found.subnet->id),
+                                   .resource = s->name,
+                                   .fn = on_swept_one,
+                                   .optional = true });
+        job_ask(j, &(struct os_ask){ .call = row->delete,
+                           .args = id,
+                           .resource = s->name,
+                           .fn = on_swept_one,
+                           .optional = true });
+}
+
+static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        const struct sweep_row *row = &sweep[j->row];
+        struct error err CLEANUP(error_release) = { 0 };
+        struct answers all = { 0 };
+        size_t n = 0;
+        if (call_read_list(&os_calls[row->list], reply, j->os->run->arena, &all, &err) < 0) {
+                job_fail(j, &err);
+                return;
+        }
+        for (size_t i = 0; i < all.n; i++)
+                if (sweep_takes(j->os, row, swept_at(row, &all, i))) {
+                        sweep_delete(j, row, swept_at(row, &all, i));
+                        n++;
+                }
+        if (!n) {
+                j->row++;
+                j->at--;
+                j->tries = 0;
+        } else if (!job_later(j, j->tries++ ? 1000 : 100)) {
+                const struct swept *first = swept_at(row, &all, 0);
+                error_set(&err, EBUSY, EXIT_STEP, "%zu %s%s left, %s is the first", n, row->kind,
+                        n == 1 ? " is" : "s are", first->id);
+                error_hint(&err, "see what uses it, and run 'slipway down' again");
+                job_fail(j, &err);
+        }
+}
+
+static void stage_sweep(struct os_job *j)
+{
+        struct os *os = j->os;
+        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        while (j->row < ARRAY_SIZE(sweep) && !sweep_wanted(os, &sweep[j->row]))
+                j->row++;
+        if (j->row < ARRAY_SIZE(sweep))
+                job_ask(j, &(struct os_ask){ .call = sweep[j->row].list,
+                                   .args = sweep[j->row].named ? NULL : mark,
+                                   .fn = on_sweep_list });
+}
+
+/* ---- the proof ---- */
+
+struct proof {
+        struct answers lists[ARRAY_SIZE(sweep)];
+        struct os_list rows[ARRAY_SIZE(sweep)];
+};
+
+static void on_proof_list(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct os_list *l = arg;
+        if (call_read_list(&os_calls[l->call], reply, j->os->run->arena, l->into, &err) < 0)
+                job_fail(j, &err);
+}
+
+static void stage_proof_ask(struct os_job *j)
+{
+        struct os *os = j->os;
+        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        struct proof *p = os->proof = arena_new(os->run->arena, struct proof);
+        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++) {
+                p->rows[i] = (struct os_list){ sweep[i].list, &p->lists[i] };
+                if (sweep_wanted(os, &sweep[i]))
+                        job_ask(j, &(struct os_ask){ .call = sweep[i].list,
+                                           .args = sweep[i].named ? NULL : mark,
+                                           .fn = on_proof_list,
+                                           .arg = &p->rows[i] });
+        }
+}
+
+static void stage_proof(struct os_job *j)
+{
+        const struct os *os = j->os;
+        const struct proof *p = os->proof;
+        struct str left CLEANUP(str_release) = { 0 };
+        struct error err CLEANUP(error_release) = { 0 };
+        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++)
+                for (size_t k = 0; k < p->lists[i].n; k++) {
+                        const struct swept *s = swept_at(&sweep[i], &p->lists[i], k);
+                        if (sweep_takes(os, &sweep[i], s))
+                                str_addf(&left, "%s%s %s", left.len ? ", " : "", sweep[i].kind,
+                                        s->id);
+                }
+        if (!left.len)
+                return;
+        error_set(&err, EBUSY, EXIT_STEP, "something of the cluster is left: %s", left.data);
+        error_hint(&err, "run 'slipway down' again");
+        job_fail(j, &err);
+}
+
+int openstack_cleanup(struct provider_run *run, struct error *err)
+{
+        static const os_stage stages[] = { stage_sweep, stage_proof_ask, stage_proof, NULL };
+        struct os *os;
+        int r = os_of(run, &os, err);
+        if (r == 0 && os->mark)
+                r = job_run(os, stages, err);
+        return r == 0 ? login_remove(run, err) : r;
+}

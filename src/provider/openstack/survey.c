@@ -1,0 +1,386 @@
+/* Before the plan: what is missing, what it costs, and all that would stop it. Nothing is asked
+ * when nothing is missing. */
+#include "provider/openstack/openstack.h"
+
+/* ---- look-ups ---- */
+
+const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p)
+{
+        const struct os_flavor *all = os->looked.flavors.v;
+        for (size_t i = 0; p->flavor && i < os->looked.flavors.n; i++)
+                if (streq(all[i].name, p->flavor) || streq(all[i].id, p->flavor))
+                        return &all[i];
+        return NULL;
+}
+
+static const char *image_name(const struct os *os, const struct pool *p)
+{
+        return p->image ? p->image : os->options->image;
+}
+
+const struct os_image *os_image_of(const struct os *os, const struct pool *p)
+{
+        for (size_t i = 0; i < os->looked.image_count; i++)
+                if (streq(os->looked.images[i].name, image_name(os, p)))
+                        return os->looked.images[i].image;
+        return NULL;
+}
+
+const char *os_zone_of(const struct os *os, const struct node *n)
+{
+        const struct strings *z = n->pool->zones.n ? &n->pool->zones : &os->options->zones;
+        return z->n ? z->v[(n->index - 1) % z->n] : NULL;
+}
+
+const char *os_server_group_name(const struct os *os, const struct pool *p)
+{
+        return arena_printf(os->run->arena, "%s-%s", os->name ? os->name : "", p->name);
+}
+
+const struct os_server_group *os_server_group_of(const struct os *os, const struct pool *p)
+{
+        const struct os_server_group *all = os->looked.server_groups.v;
+        const char *name = os_server_group_name(os, p);
+        for (size_t i = 0; p->spread != SPREAD_NONE && i < os->looked.server_groups.n; i++)
+                if (all[i].name && streq(all[i].name, name))
+                        return &all[i];
+        return NULL;
+}
+
+static const char *const policies[] = { "soft-anti-affinity", "anti-affinity" };
+
+static void on_server_group(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct os_looked *l = &j->os->looked;
+        const struct call_row *row = &os_calls[OS_CREATE_SERVER_GROUP];
+        if (call_read(row, reply, &l->arena, os_append(&l->arena, &l->server_groups, row->answer),
+                    &err) < 0)
+                job_fail(j, &err);
+}
+
+/* Only where machines of the pool are missing. */
+void stage_server_group(struct os_job *j, const struct pool *p)
+{
+        struct os *os = j->os;
+        const struct cluster *c = os->run->cluster;
+        const char *version = os_compute_version(os->sync.session);
+        bool missing = false, old = version && streq(version, "2.53");
+        for (size_t i = 0; i < c->node_count; i++)
+                missing |= c->nodes[i].pool == p && !os->found.spots[i].server;
+        if (p->spread == SPREAD_NONE || !missing || os_server_group_of(os, p))
+                return;
+        const char *name = os_server_group_name(os, p), *policy = policies[p->spread];
+        json_t *body = old ? json_pack("{s:s, s:[s]}", "name", name, "policies", policy)
+                           : json_pack("{s:s, s:s}", "name", name, "policy", policy);
+        job_ask(j, &(struct os_ask){ .call = OS_CREATE_SERVER_GROUP,
+                           .body = body,
+                           .resource = name,
+                           .fn = on_server_group });
+}
+
+/* ---- asking ---- */
+
+static void look_up_list(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        const struct os_list *l = arg;
+        if (call_read_list(&os_calls[l->call], reply, &j->os->looked.arena, l->into, &err) < 0)
+                job_fail(j, &err);
+}
+
+static void look_up(
+        struct os_job *j, enum os_call call, const struct pair *args, struct answers *into)
+{
+        struct os_list *l = arena_new(j->os->run->arena, struct os_list);
+        *l = (struct os_list){ call, into };
+        job_ask(j, &(struct os_ask){ .call = call, .args = args, .fn = look_up_list, .arg = l });
+}
+
+struct limit_of {
+        enum os_call call;
+        void *into;
+        bool *has;
+};
+
+/* A quota that cannot be read stops nothing. */
+static void on_limit(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        const struct limit_of *l = arg;
+        struct error ignored CLEANUP(error_release) = { 0 };
+        *l->has = !reply->fault && call_read(&os_calls[l->call], reply, &j->os->looked.arena,
+                                           l->into, &ignored) == 0;
+}
+
+static void look_up_limit(struct os_job *j, enum os_call call, void *into, bool *has)
+{
+        struct limit_of *l = arena_new(j->os->run->arena, struct limit_of);
+        struct pair project[] = { { "project", os_project(j->line->session) }, { 0 } };
+        *l = (struct limit_of){ call, into, has };
+        job_ask(j, &(struct os_ask){ .call = call,
+                           .args = project,
+                           .fn = on_limit,
+                           .arg = l,
+                           .optional = true });
+}
+
+static void stage_look_up(struct os_job *j)
+{
+        struct os *os = j->os;
+        const struct provider_openstack *o = os->options;
+        const struct cluster *c = os->run->cluster;
+        struct os_looked *l = &os->looked;
+        l->images = arena_array(os->run->arena, struct os_image_of, c->pools.n + 1);
+        l->found_images = arena_array(os->run->arena, struct answers, c->pools.n + 1);
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const char *name = image_name(os, &c->pools.v[i]);
+                bool asked = false, id = os_is_id(name);
+                for (size_t k = 0; k < l->image_count; k++)
+                        asked |= streq(l->images[k].name, name);
+                if (asked)
+                        continue;
+                struct pair named[] = { { id ? "id" : "name", name }, { 0 } };
+                l->images[l->image_count].name = name;
+                look_up(j, OS_LIST_IMAGES, named, &l->found_images[l->image_count++]);
+        }
+        look_up(j, OS_LIST_FLAVORS, NULL, &l->flavors);
+        look_up(j, OS_LIST_SERVER_GROUPS, NULL, &l->server_groups);
+        look_up(j, OS_LIST_ZONES, NULL, &l->zones);
+        if (o->external_network) {
+                bool id = os_is_id(o->external_network);
+                struct pair named[] = { { id ? "id" : "name", o->external_network }, { 0 } };
+                look_up(j, OS_LIST_NETWORKS, named, &l->externals);
+        }
+        if (!os_own_group(os))
+                look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
+        look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
+        look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
+}
+
+/* ---- what is missing ---- */
+
+struct needs {
+        struct provider_run *run;
+        struct survey *out;
+        struct os *os;
+        int64_t servers, cpus, ram, ports, floating;
+};
+
+static void needs_image(struct needs *n, size_t i)
+{
+        struct os_looked *l = &n->os->looked;
+        const struct answers *found = &l->found_images[i];
+        const char *name = l->images[i].name;
+        if (found->n == 1)
+                l->images[i].image = found->v;
+        else
+                survey_problem(n->run, n->out,
+                        found->n ? "give its id" : "see `openstack image list`",
+                        found->n ? "provider.openstack.image: there are several images called %s"
+                                 : "provider.openstack.image: there is no image %s",
+                        name);
+}
+
+static void needs_pool(struct needs *n, const struct pool *p, const struct machine *machines)
+{
+        struct os *os = n->os;
+        const struct cluster *c = n->run->cluster;
+        const struct os_flavor *f = os_flavor_of(os, p);
+        const struct os_image *image = os_image_of(os, p);
+        int64_t missing = 0;
+        for (size_t i = 0; i < c->node_count; i++)
+                missing += c->nodes[i].pool == p && machines[i].state == MACHINE_ABSENT &&
+                           !os->found.spots[i].server;
+        if (!missing)
+                return;
+        if (p->volumes.n)
+                survey_problem(n->run, n->out, "use a flavor with a large disk, and leave them out",
+                        "pool %s: slipway does not create volumes in OpenStack yet", p->name);
+        n->servers += missing;
+        if (!f) {
+                survey_problem(n->run, n->out, "see `openstack flavor list`",
+                        "pool %s: there is no flavor %s", p->name, p->flavor ? p->flavor : "");
+                return;
+        }
+        n->cpus += missing * f->cpus;
+        n->ram += missing * f->ram;
+        if (image && f->disk && image->min_disk > f->disk)
+                survey_problem(n->run, n->out, "use a larger flavor",
+                        "pool %s: image %s needs a disk of %" PRId64
+                        " GB, and flavor %s has %" PRId64,
+                        p->name, image->name, image->min_disk, f->name, f->disk);
+        if (image && image->min_ram > f->ram)
+                survey_problem(n->run, n->out, "use a larger flavor",
+                        "pool %s: image %s needs %" PRId64
+                        " MB of memory, and flavor %s has %" PRId64,
+                        p->name, image->name, image->min_ram, f->name, f->ram);
+        survey_line(n->run, n->out,
+                "%" PRId64 " server%s %s: %" PRId64 " CPUs, %" PRId64 " MB of memory each", missing,
+                missing == 1 ? "" : "s", f->name, f->cpus, f->ram);
+}
+
+static void needs_zones(struct needs *n)
+{
+        const struct os_zone *all = n->os->looked.zones.v;
+        const struct cluster *c = n->run->cluster;
+        for (size_t i = 0; i < c->node_count; i++) {
+                const char *zone = os_zone_of(n->os, &c->nodes[i]);
+                bool there = !zone;
+                for (size_t k = 0; zone && k < n->os->looked.zones.n; k++)
+                        there |= streq(all[k].name, zone) && all[k].available;
+                if (there)
+                        continue;
+                survey_problem(n->run, n->out, "see `openstack availability zone list`",
+                        "node %s: there is no availability zone %s", c->nodes[i].name, zone);
+                return;
+        }
+}
+
+static void needs_named(struct needs *n)
+{
+        struct os *os = n->os;
+        const struct provider_openstack *o = os->options;
+        struct os_looked *l = &os->looked;
+        const struct os_network *x = l->externals.v;
+        if (o->external_network && l->externals.n == 1 && x->external)
+                l->external = x->id;
+        else if (o->external_network)
+                survey_problem(n->run, n->out, "see `openstack network list --external`",
+                        "provider.openstack.externalNetwork: %s is no external network",
+                        o->external_network);
+        const struct os_group *g = l->named_groups.v;
+        l->groups = (struct strings){ 0 };
+        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++) {
+                const char *id = NULL, *wanted = o->security_groups.v[i];
+                for (size_t k = 0; k < l->named_groups.n; k++)
+                        if (streq(g[k].id, wanted) || (g[k].name && streq(g[k].name, wanted)))
+                                id = g[k].id;
+                if (id)
+                        strings_add(n->run->arena, &l->groups, id);
+                else
+                        survey_problem(n->run, n->out, "see `openstack security group list`",
+                                "provider.openstack.securityGroups: there is no group %s", wanted);
+        }
+}
+
+/* ---- quotas ---- */
+
+static void needs_quota(
+        struct needs *n, const char *what, int64_t need, int64_t limit, int64_t used)
+{
+        if (need <= 0 || limit < 0 || used + need <= limit)
+                return;
+        survey_problem(n->run, n->out, "ask for a larger quota, or delete what is not needed",
+                "quota: %" PRId64 " %s are needed, and %" PRId64 " of %" PRId64 " are free", need,
+                what, limit > used ? limit - used : 0, limit);
+}
+
+static void needs_network_quota(
+        struct needs *n, const char *what, int64_t need, const struct os_quota *q)
+{
+        needs_quota(n, what, need, q->limit, q->used + q->reserved);
+}
+
+static void needs_quotas(struct needs *n)
+{
+        const struct os *os = n->os;
+        const struct os_found *f = &os->found;
+        const struct os_compute_limits *c = &os->looked.compute;
+        const struct os_network_quota *q = &os->looked.network;
+        bool managed = os_managed(os);
+        if (os->looked.has_compute) {
+                needs_quota(n, "servers", n->servers, c->servers, c->servers_used);
+                needs_quota(n, "CPUs", n->cpus, c->cpus, c->cpus_used);
+                needs_quota(n, "MB of memory", n->ram, c->ram, c->ram_used);
+        }
+        if (!os->looked.has_network)
+                return;
+        needs_network_quota(n, "networks", managed && !f->network && !f->subnet, &q->network);
+        needs_network_quota(n, "subnets", managed && !f->subnet, &q->subnet);
+        needs_network_quota(n, "routers",
+                managed && os->options->external_network && !f->router && !f->interface,
+                &q->router);
+        needs_network_quota(n, "ports", n->ports, &q->port);
+        needs_network_quota(n, "floating IPs", n->floating, &q->floating_ip);
+        needs_network_quota(n, "security groups", os_own_group(os) && !f->group, &q->group);
+}
+
+/* ---- what will be made ---- */
+
+static void survey_once(struct needs *n)
+{
+        struct os *os = n->os;
+        const struct os_found *f = &os->found;
+        const char *name = os->name ? os->name : n->run->cluster->name;
+        char text[IP_TEXT + 4];
+        bool lb = os->options->load_balancer == OS_LB_OCTAVIA;
+        if (os_managed(os) && !f->subnet)
+                survey_line(n->run, n->out, "network %s, %s%s%s", name,
+                        cidr_format(&os->options->network.cidr, text),
+                        os->options->external_network ? ", with a router to " : "",
+                        os->options->external_network ? os->options->external_network : "");
+        else if (os_managed(os) && os->options->external_network && !f->interface)
+                survey_line(n->run, n->out, "router to %s", os->options->external_network);
+        if (os_own_group(os) && os_rules_missing(os))
+                survey_line(n->run, n->out,
+                        f->group ? "rules of the security group %s"
+                                 : "security group %s, with its rules",
+                        name);
+        if (n->ports)
+                survey_line(
+                        n->run, n->out, "%" PRId64 " port%s", n->ports, n->ports == 1 ? "" : "s");
+        if (n->floating)
+                survey_line(n->run, n->out, "%" PRId64 " floating IP%s from %s", n->floating,
+                        n->floating == 1 ? "" : "s", os->options->external_network);
+        if (lb && !f->balancer)
+                survey_line(n->run, n->out, "load balancer %s", name);
+        else if (os_members_differ(os))
+                survey_line(n->run, n->out, "members of the load balancer %s", name);
+}
+
+static void needs_ports(struct needs *n)
+{
+        const struct os *os = n->os;
+        const struct cluster *c = n->run->cluster;
+        n->ports = os_wants_vip(os) && !os->found.vip;
+        n->floating = os->options->api_floating_ip && !os->found.vip_floating;
+        for (size_t i = 0; i < c->node_count; i++) {
+                n->ports += !os->found.spots[i].port;
+                n->floating += c->nodes[i].pool->floating_ip && !os->found.spots[i].floating;
+        }
+}
+
+int openstack_survey(struct provider_run *run, const struct machine *machines, struct survey *out,
+        struct error *err)
+{
+        static const os_stage stages[] = { stage_look_up, NULL };
+        struct os *os;
+        struct needs n = { .run = run, .out = out };
+        int r = os_of(run, &os, err);
+        if (r < 0)
+                return r;
+        n.os = os;
+        needs_ports(&n);
+        survey_once(&n);
+        out->changes = out->lines.n > 0;
+        bool any = out->changes;
+        for (size_t i = 0; i < run->cluster->node_count; i++) {
+                any |= machines[i].state == MACHINE_ABSENT;
+                if (!run->cluster->nodes[i].ip[0].family)
+                        survey_problem(run, out, "use a larger network",
+                                "node %s: the network has no free address",
+                                run->cluster->nodes[i].name);
+        }
+        if (!any)
+                return 0;
+        if ((r = job_run(os, stages, err)) < 0)
+                return r;
+        for (size_t i = 0; i < os->looked.image_count; i++)
+                needs_image(&n, i);
+        for (size_t i = 0; i < run->cluster->pools.n; i++)
+                needs_pool(&n, &run->cluster->pools.v[i], machines);
+        needs_zones(&n);
+        needs_named(&n);
+        needs_quotas(&n);
+        return 0;
+}

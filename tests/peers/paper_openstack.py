@@ -1,0 +1,278 @@
+"""An OpenStack on paper: keystone, nova, neutron, octavia and glance, as many calls as slipway makes, answered from memory. It keeps what real ones
+keep (a port binds to one server, an address is given once, a network with ports is not deleted, quotas), and misbehaves by (call, nth).
+For tests that must be quick; the real services judge in test_openstack.py."""
+import ipaddress
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+PROJECT, PASSWORD = "0123456789abcdef0123456789abcdef", "correct SECRET horse"
+NEUTRON = {"networks": "network", "subnets": "subnet", "routers": "router", "ports": "port", "security-groups": "security_group",
+           "security-group-rules": "security_group_rule", "floatingips": "floatingip"}
+
+
+class Refused(Exception):
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+class Paper:
+    def __init__(self):
+        self.faults, self.asked, self.log, self.hidden = {}, Counter(), [], {}
+        self.lock = threading.RLock()
+        self.quota = {"servers": 100, "ports": 500}
+        self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers")}
+        self.add("networks", {"name": "public", "router:external": True, "description": ""})
+        self.add("networks", {"name": "theirs", "description": "somebody else's"})
+        self.add("security-groups", {"name": "default", "description": "Default", "security_group_rules": []})
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("H", (Handler,), {"paper": self}))
+        self.http.daemon_threads, self.http.handle_error = True, lambda *_: None
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, args=[0.05], daemon=True).start()
+
+    def entry(self):
+        """Of clouds.yaml."""
+        return {"region_name": "RegionOne", "auth": {"auth_url": f"{self.url}/identity", "username": "anna", "password": PASSWORD, "project_name": "p",
+                                                     "user_domain_name": "Default", "project_domain_name": "Default"}}
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+    # --- what tests ask ---
+    def ours(self, mark):
+        """Everything with the mark, and server groups by their name."""
+        return [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
+                if t.get("description") == mark or mark in t.get("tags", []) or (kind == "server_groups" and mark.removeprefix("slipway-") in t["name"])]
+
+    def posts(self):
+        return [c for c in self.log if c[0] in ("POST", "PUT", "DELETE") and not c[1].endswith("/auth/tokens")]
+
+    def twins(self, mark):
+        return [k for k, n in Counter(self.ours(mark)).items() if n > 1]
+
+    # --- things ---
+    def add(self, kind, thing):
+        new = {"id": str(uuid.uuid4()), "tags": [], **thing}
+        self.things[kind][new["id"]] = new
+        return new
+
+    def port_add(self, body):
+        if len(self.things["ports"]) >= self.quota["ports"]:
+            raise Refused(409, "Quota exceeded for resources: ['port'].")
+        subnet = self.things["subnets"][body["fixed_ips"][0]["subnet_id"]]
+        taken = {f["ip_address"] for p in self.things["ports"].values() for f in p["fixed_ips"]}
+        ip = body["fixed_ips"][0].get("ip_address") or next(str(i) for i in list(ipaddress.ip_network(subnet["cidr"]).hosts())[100:] if str(i) not in taken)
+        if ip in taken:
+            raise Refused(409, f"IP address {ip} already allocated in subnet {subnet['id']}")
+        return self.add("ports", {"device_id": "", "device_owner": "", **body, "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": ip}]})
+
+    def create(self, kind, body):
+        if kind == "ports":
+            return self.port_add(body)
+        new = self.add(kind, body)
+        if kind == "subnets":
+            hosts = list(ipaddress.ip_network(body["cidr"]).hosts())
+            new.update(gateway_ip=str(hosts[0]), allocation_pools=[{"start": str(hosts[1]), "end": str(hosts[-1])}])
+        if kind == "security-groups":
+            new["security_group_rules"] = []
+        if kind == "security-group-rules":
+            self.things["security-groups"][body["security_group_id"]]["security_group_rules"].append(new)
+        if kind == "floatingips":
+            new["floating_ip_address"] = f"203.0.113.{len(self.things['floatingips']) + 10}"
+        return new
+
+    def delete(self, kind, id):
+        if id not in self.things[kind]:
+            raise Refused(404, f"{kind} {id} could not be found")
+        users = {"networks": [s for s in self.things["subnets"].values() if s["network_id"] == id],
+                 "subnets": [p for p in self.things["ports"].values() if p["fixed_ips"][0]["subnet_id"] == id],
+                 "security-groups": [p for p in self.things["ports"].values() if id in p.get("security_groups", [])],
+                 "routers": [p for p in self.things["ports"].values() if p["device_id"] == id]}.get(kind)
+        if users:
+            raise Refused(409, f"{kind} {id} is in use")
+        gone = self.things[kind].pop(id)
+        for rule in gone.get("security_group_rules", []):
+            self.things["security-group-rules"].pop(rule["id"], None)
+        if kind == "servers":
+            for p in self.things["ports"].values():
+                p["device_id"] = "" if p["device_id"] == id else p["device_id"]
+        if kind == "loadbalancers" and not [n for n in self.things["ports"].values() if n["id"] == gone["vip_port_id"]]:
+            raise Refused(500, "its port is gone")
+
+    def server(self, body):
+        s = body["server"]
+        if len(self.things["servers"]) >= self.quota["servers"]:
+            raise Refused(403, "Quota exceeded for instances: Requested 1, but already used all")
+        port = self.things["ports"][s["networks"][0]["port"]]
+        if port["device_id"]:
+            raise Refused(409, f"Port {port['id']} is still in use.")
+        new = self.add("servers", {"name": s["name"], "status": "ACTIVE", "tags": s["tags"], "metadata": s["metadata"], "user_data": s["user_data"],
+                                   "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(0)), "OS-EXT-AZ:availability_zone": s.get("availability_zone") or "nova",
+                                   "OS-EXT-STS:power_state": 1, "hint": body.get("os:scheduler_hints")})
+        port.update(device_id=new["id"], device_owner="compute:nova")
+        return {"server": {"id": new["id"]}}
+
+    # --- answers ---
+    def answer(self, method, path, query, body):
+        one = {k: v[0] for k, v in query.items()}
+        if path.startswith("/network/v2.0/"):
+            return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), one, body)
+        if path.startswith("/compute/v2.1/"):
+            return self.nova(method, path.removeprefix("/compute/v2.1/").split("/"), one, body)
+        if path.startswith("/lb/v2/lbaas/"):
+            return self.octavia(method, path.removeprefix("/lb/v2/lbaas/").split("/"), one, body)
+        if path == "/image/v2/images":
+            return 200, {"images": [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}] if one.get("name") == "debian-12" else []}
+        raise Refused(404, path)
+
+    def neutron(self, method, path, one, body):
+        kind = path[0]
+        if kind == "quotas":
+            free = {"limit": 10, "used": 0, "reserved": 0}
+            return 200, {"quota": {k: free for k in ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")}
+                         | {"port": {"limit": self.quota["ports"], "used": len(self.things["ports"]), "reserved": 0}}}
+        if path[2:] == ["add_router_interface"]:
+            self.add("ports", {"name": "", "description": "", "device_id": path[1], "device_owner": "network:router_interface", "network_id":
+                               self.things["subnets"][body["subnet_id"]]["network_id"], "fixed_ips": [{"subnet_id": body["subnet_id"], "ip_address": "10.90.0.1"}]})
+            return 200, {}
+        if path[2:] == ["remove_router_interface"]:
+            mine = [p["id"] for p in self.things["ports"].values() if p["device_id"] == path[1]]
+            for i in mine:
+                self.things["ports"].pop(i)
+            return (200, {}) if mine else (404, {"NeutronError": {"message": "no interface"}})
+        word = NEUTRON[kind]
+        if method == "GET":
+            plural = kind.replace("-", "_")
+            return 200, {plural: [t for t in self.visible(kind) if all(str(t.get(k)) == v for k, v in one.items() if k != "limit")]}
+        if method == "DELETE":
+            self.delete(kind, path[1])
+            return 204, None
+        plural = word + "s"
+        if plural in body:
+            before = {k: dict(v) for k, v in self.things.items()}
+            try:
+                return 201, {plural: [self.create(kind, b) for b in body[plural]]}
+            except Refused:
+                self.things = before
+                raise
+        return 201, {word: self.create(kind, body[word])}
+
+    def visible(self, kind):
+        return [t for t in self.things[kind].values() if self.hidden.get(t["id"], 0) < time.time()]
+
+    def nova(self, method, path, one, body):
+        if path == [""]:
+            return 200, {"version": {"id": "v2.1", "version": "2.96", "min_version": "2.1"}}
+        if path == ["servers", "detail"]:
+            return 200, {"servers": [s for s in self.visible("servers") if one.get("tags") in s["tags"]]}
+        if path == ["servers"]:
+            return 202, self.server(body)
+        if path[0] == "servers" and method == "DELETE":
+            self.delete("servers", path[1])
+            return 204, None
+        if path[0] == "servers" and path[2:] == ["action"]:
+            server = self.things["servers"][path[1]]
+            server["status"] = {"os-start": "ACTIVE", "os-stop": "SHUTOFF"}.get(next(iter(body)), server["status"])
+            return (200, {"output": "booted\n"}) if "os-getConsoleOutput" in body else (202, None)
+        if path == ["flavors", "detail"]:
+            return 200, {"flavors": [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]}
+        if path == ["os-availability-zone"]:
+            return 200, {"availabilityZoneInfo": [{"zoneName": z, "zoneState": {"available": True}} for z in ("nova", "other")]}
+        if path == ["limits"]:
+            return 200, {"limits": {"absolute": {"maxTotalInstances": self.quota["servers"], "totalInstancesUsed": len(self.things["servers"]), "maxTotalCores": -1,
+                                                 "totalCoresUsed": 0, "maxTotalRAMSize": -1, "totalRAMUsed": 0}}}
+        if path[0] == "os-server-groups":
+            if method == "GET":
+                return 200, {"server_groups": list(self.things["server_groups"].values())}
+            if method == "DELETE":
+                self.delete("server_groups", path[1])
+                return 204, None
+            return 200, {"server_group": self.add("server_groups", body["server_group"])}
+        raise Refused(404, "/".join(path))
+
+    def octavia(self, method, path, one, body):
+        balancers = self.things["loadbalancers"]
+        if path == ["loadbalancers"] and method == "GET":
+            return 200, {"loadbalancers": [b for b in self.visible("loadbalancers") if one.get("tags") in b["tags"]]}
+        if path == ["loadbalancers"]:
+            b = body["loadbalancer"]
+            new = self.add("loadbalancers", {**b, "provisioning_status": "ACTIVE", "pools": [{"id": "pool-" + b["name"]}]})
+            new["members"] = [dict(m, id=m["address"]) for m in b["listeners"][0]["default_pool"]["members"]]
+            return 201, {"loadbalancer": new}
+        if path[0] == "loadbalancers" and method == "DELETE":
+            self.delete("loadbalancers", path[1])
+            return 204, None
+        b = next(b for b in balancers.values() if b["pools"][0]["id"] == path[1])
+        if method == "PUT":
+            b["members"] = [dict(m, id=m["address"]) for m in body["members"]]
+            return 202, None
+        return 200, {"members": b["members"]}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def send(self, status, body, headers=None):
+        text = b"" if body is None else json.dumps(body).encode()
+        self.send_response_only(status)
+        self.send_header("Date", formatdate(usegmt=True))
+        for name, value in {"Content-Type": "application/json", "x-openstack-request-id": f"req-{len(self.paper.log)}", **(headers or {})}.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def token(self):
+        stamp = lambda t: time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(t))  # noqa: E731
+        at = lambda path: [{"interface": "public", "region": "RegionOne", "region_id": "RegionOne", "url": self.paper.url + path}]  # noqa: E731
+        catalog = [{"type": t, "endpoints": at(p)} for t, p in (("compute", "/compute/v2.1"), ("network", "/network"), ("load-balancer", "/lb"), ("image", "/image"))]
+        self.send(201, {"token": {"expires_at": stamp(time.time() + 3600), "issued_at": stamp(time.time()), "project": {"id": PROJECT}, "user": {"id": "u1"},
+                                  "catalog": catalog}}, {"X-Subject-Token": "gAAAA-SECRET"})
+
+    def handle_one(self):
+        url, paper = urlsplit(self.path), self.paper
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        call = f"{self.command} {url.path}"
+        with paper.lock:
+            paper.asked[call] += 1
+            paper.log.append((self.command, url.path, url.query, text.decode()))
+            kinds = paper.faults.get(call) or []
+            fault = kinds.pop(0) if kinds else None
+        if fault == "drop before":
+            self.close_connection = True
+            return
+        if isinstance(fault, tuple):
+            self.send(*fault)
+            return
+        if url.path.endswith("/auth/tokens"):
+            self.token()
+            return
+        if url.path == "/lb/":
+            self.send(200, {"versions": [{"id": "v2.0"}, {"id": "v2.26"}]})
+            return
+        with paper.lock:
+            before = {t["id"] for all in paper.things.values() for t in all.values()}
+            try:
+                status, body = paper.answer(self.command, url.path, parse_qs(url.query), json.loads(text) if text else None)
+            except Refused as e:
+                status, body = e.status, {"error": {"code": e.status, "message": e.message}}
+            if fault == "hidden":
+                for all in paper.things.values():
+                    paper.hidden.update({i: time.time() + 8 for i in all if i not in before})
+        if fault == "drop after" or fault == "hidden":
+            self.close_connection = True
+            return
+        self.send(status, body)
+
+    do_GET = do_POST = do_DELETE = do_PUT = handle_one
