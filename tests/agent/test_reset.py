@@ -154,6 +154,12 @@ echo '-A PREROUTING -m comment --comment "cali:6gwbT8clXdHdC1b1" -j cali-FORWARD
 echo '-A PREROUTING -m comment --comment "cali:S93hcgKJrXEqnTfs" -m comment --comment "Policy explicitly accepted packet." -m mark --mark 0x10000/0x10000 -j ACCEPT'
 echo '-A PREROUTING -m comment --comment "calibre" -j ACCEPT'
 echo '-A cali-FORWARD -j RETURN'
+echo ':OVN-POSTROUTING - [0:0]'
+echo '-A PREROUTING -m set --match-set kube-router-pod-subnets src -m set ! --match-set kube-router-node-ips dst -j MASQUERADE'
+echo '-A PREROUTING -m comment --comment "allow outbound traffic from pods" -i kube-bridge -j ACCEPT'
+echo '-A PREROUTING -m comment --comment "allow outbound traffic from pods of mine" -j ACCEPT'
+echo '-A PREROUTING -m set --match-set mine src -j ACCEPT'
+echo '-A PREROUTING -m set --match-set ovn40subnets dst -j ACCEPT'
 echo COMMIT
 """
 
@@ -176,7 +182,7 @@ def test_many_rules(binary, tmp_path, lines, fits):
                 f.write_text(FAKE_SAVE.replace("LINES", str(lines)) if f.name == "iptables-nft-save" else "#!/bin/sh\nexit 0\n")
                 f.chmod(0o755)
     (sbin / "iptables-nft-restore").write_text("#!/bin/sh\ncat >/tmp/restored\n")
-    (sbin / "ipset").write_text("#!/bin/sh\n[ $1 = list ] && printf '%s\\n' KUBE-A mine cali40s:abc || echo $2 >>/tmp/destroyed\n")
+    (sbin / "ipset").write_text("#!/bin/sh\n[ $1 = list ] && printf '%s\\n' KUBE-A mine cali40s:abc california kube-router-pod-subnets inet6:KUBE-SRC-A ovn40subnets ovens || echo $2 >>/tmp/destroyed\n")
     (sbin / "ipset").chmod(0o755)
     shutil.copy(binary, new / "agent")
     script = 'mount --bind /usr "$1/usr" && mount --bind "$2" "$1/usr/local/sbin" && mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$1" /agent'
@@ -189,7 +195,9 @@ def test_many_rules(binary, tmp_path, lines, fits):
         text = restored.read_text()
         assert text.count("-X KUBE-SVC-") == lines and f"-X KUBE-SVC-{lines:06}" in text and "-D PREROUTING" in text
         assert "-X cali-FORWARD" in text and "cali:6gwb" in text and "cali:S93h" in text and "calibre" not in text
-        assert (new / "tmp/destroyed").read_text().split() == ["KUBE-A", "cali40s:abc"]
+        assert "-X OVN-POSTROUTING" in text and "kube-router-pod-subnets" in text and "ovn40subnets" in text and "-i kube-bridge" in text
+        assert "of mine" not in text and "--match-set mine" not in text
+        assert (new / "tmp/destroyed").read_text().split() == ["KUBE-A", "cali40s:abc", "kube-router-pod-subnets", "inet6:KUBE-SRC-A", "ovn40subnets"]
     else:
         assert o.done.status == 1 and "it printed more than 64 MB" in str(o.details()), o.details()
         assert not restored.exists()

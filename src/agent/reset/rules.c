@@ -186,14 +186,19 @@ static bool word_at(const char *line, const char *after, char out[64])
         return *out;
 }
 
-/* A rule in another chain: it jumps to one of slipway's chains, or its comment names the program
- * (calico's rule for packets that a policy accepted). */
+#define COMMENT " --comment \""
+
+/* A rule in another chain: it jumps to one of slipway's chains, its comment names the program
+ * (calico's rule for packets that a policy accepted), or it asks for one of the sets, which could
+ * not be removed before it. */
 static bool is_our_rule(struct agent *a, const char *line)
 {
         char word[64];
+        const char *comment = strstr(line, COMMENT);
         return ((word_at(line, " -j ", word) || word_at(line, " -g ", word)) &&
                        is_our_chain(a, word)) ||
-               (word_at(line, " --comment \"", word) && trace_prefix(TRACE_COMMENT, word));
+               (comment && trace_prefix(TRACE_COMMENT, comment + strlen(COMMENT))) ||
+               (word_at(line, " --match-set ", word) && trace_prefix(TRACE_SET, word));
 }
 
 /* One table from -save as input for -restore: flushes slipway's chains, deletes jumps to them,

@@ -21,8 +21,18 @@ static const struct trace_row {
                 { [TRACE_LINK] = { "vxlan.calico", "vxlan-v6.calico", "wireguard.cali", "cali*" },
                         [TRACE_CHAIN] = { "cali-" },
                         [TRACE_COMMENT] = { "cali:" },
-                        [TRACE_SET] = { "cali" } } },
-        { "cilium", { [TRACE_LINK] = { "cilium_*" }, [TRACE_CHAIN] = { "CILIUM_" } } },
+                        [TRACE_SET] = { "cali40", "cali60", "cali4t", "cali6t" } } },
+        { "cilium", { [TRACE_LINK] = { "cilium_*" },
+                            [TRACE_CHAIN] = { "CILIUM_" },
+                            [TRACE_SET] = { "cilium_node_set_" } } },
+        /* its chains begin with KUBE- too */
+        { "kube-router",
+                { [TRACE_LINK] = { "kube-bridge", "kube-dummy-if" },
+                        [TRACE_COMMENT] = { "allow outbound traffic from pods\"",
+                                "allow inbound traffic to pods\"",
+                                "allow outbound node port traffic on node interface" },
+                        [TRACE_SET] = { "kube-router-", "inet6:kube-router-", "inet6:KUBE-" } } },
+        { "kube-ovn", { [TRACE_CHAIN] = { "OVN-" }, [TRACE_SET] = { "ovn40", "ovn60" } } },
 };
 
 const char *trace_name(enum trace kind, size_t i)

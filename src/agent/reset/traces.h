@@ -9,7 +9,7 @@ enum trace {
         TRACE_LINK,    /* a pattern, as the shell's */
         TRACE_CHAIN,   /* of iptables: a prefix */
         TRACE_COMMENT, /* of rules of iptables in the kernel's own chains: a prefix */
-        TRACE_SET,     /* of ipset: a prefix */
+        TRACE_SET,     /* of ipset: a prefix; rules that ask for them go too */
         TRACE_TABLE,   /* of nftables: a name */
         TRACE_UNIT,    /* a service */
         TRACE_COUNT
