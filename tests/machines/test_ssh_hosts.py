@@ -366,3 +366,25 @@ def test_terraform_swaps_two_machines(site):
     assert r.returncode == 8 and f"control-1: connect: the host at {WORKER} is node worker-1 of this cluster, by its own record" in r.stderr, r.stdout + r.stderr
     give_outputs()
     assert slipway("plan", "-f", "terraform.yaml", "--exit-code").returncode == 0
+
+
+def test_terraform_with_public_addresses(site):
+    """ssh goes to other addresses than the cluster uses, which cannot be reached from here: the API is reached through ssh too."""
+    public = {CONTROL: f"{NETWORK}.110", WORKER: f"{NETWORK}.140"}
+    for ip, address in public.items():
+        on(ip, f"ip address add {address}/32 dev $(ip -o -4 address show to {ip} | awk '{{print $2}}')")
+        answers_when(address, PORT)
+    rows = {n: {"id": n, "ip": ip, "address": public[ip], "zone": None} for n, ip in (("control-1", CONTROL), ("worker-1", WORKER))}
+    (WORK / "infra" / "outputs.json").write_text(json.dumps({"slipway": {"value": {"nodes": rows, "endpoint": None, "bastion": None}}}))
+    text = (WORK / "terraform.yaml").read_text()
+    assert '"ConnectTimeout=120"' in text
+    (WORK / "terraform.yaml").write_text(text.replace('"ConnectTimeout=120"', f'"ConnectTimeout=120", "UserKnownHostsFile={WORK}/known_public"'))
+    for ip in public:
+        run("ip", "route", "add", "unreachable", f"{ip}/32")
+    try:
+        r = run(SLIPWAY, "status", "-f", "terraform.yaml", "-o", "json", check=False, cwd=WORK, env=environment(), timeout=1800)
+        answer = json.loads(r.stdout)
+        assert r.returncode == 0 and answer["healthy"] and answer["api"]["ready"], r.stdout + r.stderr
+    finally:
+        for ip in public:
+            run("ip", "route", "delete", "unreachable", f"{ip}/32")
