@@ -47,6 +47,9 @@ struct service {
         const char *state;       /* of the newest revision: "deployed", …; NULL: there is none */
         long revision, deployed; /* the newest, and the newest that was deployed; 0: none */
         bool drifted;            /* the newest revision was not made by slipway */
+        bool placed;             /* its namespace exists, so the API can judge its objects */
+        /* and has done so, as strictly as helm by the API's schemas, which helm reads for long */
+        bool judged;
 };
 
 struct services_found {

@@ -119,6 +119,8 @@ def test_a_change_is_shown_and_made(cluster):
     assert "remove   ConfigMap shop/second" in plan and "tiny" not in plan
     assert "change   ConfigMap shop/first" in plan and 'data.a: "1" → "2"' in plan
     cluster.slipway("up")
+    upgrades = [call for call in cluster.calls() if call.startswith("upgrade web ")]
+    assert ["--disable-openapi-validation" in call for call in upgrades] == [False, True]  # before the first up there is no API that judges
     assert cluster.get("configmap", "web-map", ".data.color") == "blue" and cluster.get("configmap", "first", ".data.a") == "2"
     assert cluster.gone("configmap", "second") and cluster.releases()["web"]["revision"] == "2"
     assert cluster.kubectl("get", "crd", "things.test.slipway.dev", "-o", "jsonpath={.metadata.labels.version}") == "2"
@@ -126,11 +128,11 @@ def test_a_change_is_shown_and_made(cluster):
 
 
 def test_what_the_api_would_refuse_is_refused_before(cluster):
-    bad = charts.MAP.replace("data:", "data: [1]\nmore:")
-    charts.write(cluster.dir / "bad", charts.files("bad", "1.0.0", map=bad))
-    cluster.write(web("blue", "correcthorse"), TINY, "{name: bad, chart: ./bad, namespace: shop}")
-    r = cluster.slipway("up", ok=4)
-    assert "chart bad" in r.stderr and "nothing was changed" in r.stderr and "bad" not in cluster.releases()
+    for bad in ({"map": charts.MAP.replace("data:", "data: [1]\nmore:")}, {"deployment": charts.DEPLOYMENT.replace("replicas:", "replica:")}):
+        charts.write(cluster.dir / "bad", charts.files("bad", "1.0.0", **bad))
+        cluster.write(web("blue", "correcthorse"), TINY, "{name: bad, chart: ./bad, namespace: shop}")
+        r = cluster.slipway("up", ok=4)
+        assert "chart bad" in r.stderr and "nothing was changed" in r.stderr and "bad" not in cluster.releases()
     cluster.write(web("blue", "correcthorse"), TINY)
 
 

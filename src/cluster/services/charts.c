@@ -59,7 +59,12 @@ static void comparing_end(struct comparing *c, struct error *err)
         c->fn(err, c->arg);
 }
 
-static void on_chart_judged(struct error *err, void *arg) { comparing_end(arg, err); }
+static void on_chart_judged(struct error *err, void *arg)
+{
+        struct comparing *c = arg;
+        c->service->judged = !err && c->service->placed;
+        comparing_end(c, err);
+}
 
 /* Sets the release's namespace on objects that have none. */
 static void place_objects(json_t *objects, const char *ns)

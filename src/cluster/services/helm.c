@@ -8,7 +8,7 @@
 #include "cluster/services/helm.h"
 #include "cluster/services/relay.h"
 
-#define AT_ONCE     6
+#define AT_ONCE     10 /* they wait for pods most of the time; each has some 80 MB */
 #define ERRORS_MAX  ((size_t)64 << 10)
 #define WORDS_MAX   600 /* characters of helm's output in a sentence */
 #define PROGRAM_MAX ((size_t)256 << 20)

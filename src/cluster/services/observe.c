@@ -321,6 +321,7 @@ static void look_decide(struct services_look *l)
                 struct service *s = &l->found->v[i];
                 if (s->kind != SERVICE_CHART)
                         continue;
+                s->placed = look_namespace(l, s->ns);
                 service_revisions(s, site->arena, l->secrets);
                 service_decide(s, site->arena);
         }

@@ -153,7 +153,8 @@ static void release_upgrade(struct releasing *r)
         };
         size_t n = 12;
         const char *const flags[] = { c->wait ? "--wait" : NULL, c->atomic ? "--atomic" : NULL,
-                c->create_namespace ? "--create-namespace" : NULL };
+                c->create_namespace ? "--create-namespace" : NULL,
+                s->judged ? "--disable-openapi-validation" : NULL };
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 if (flags[i])
                         call.args[n++] = flags[i];
