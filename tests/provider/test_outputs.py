@@ -41,7 +41,7 @@ def tool(tmp_path, outputs):
 def test_targets(tmp_path):
     c, w1, w2 = tool(tmp_path, said()).must("list")
     assert c == {"node": "control-1", "state": "running", "host": "192.0.2.11", "user": "ops", "key": str(tmp_path / "keys/boats"), "bastion": None, "port": 2222, "sudo": True,
-                 "knownHosts": None, "acceptNew": True, "options": ["ServerAliveInterval=5"]}
+                 "knownHosts": None, "acceptNew": True, "options": ["ServerAliveInterval=5"], "ip": "10.64.0.11", "providerID": None, "zone": "fsn1", "endpoint": "10.64.0.11"}
     assert [m["host"] for m in (w1, w2)] == ["192.0.2.21", "10.64.0.22"], "without an address it is the ip"
 
 
@@ -61,9 +61,17 @@ def test_only_nodes_of_the_file(tmp_path):
 def test_not_applied_yet(tmp_path, outputs):
     t = tool(tmp_path, outputs)
     assert [m["state"] for m in t.must("list")] == ["absent"] * 3
-    status, lines = t.call("up")
-    assert status == 1 and [line["error"] for line in lines if "error" in line and line["error"]] == [f"node {n} {MISSING}" for n in NODES]
-    assert all("tofu apply" in line["hint"] for line in lines if line.get("error"))
+    for verb, key in (("up", "problem"), ("create", "error")):
+        status, lines = t.call(verb)
+        assert status == 1 and [line[key] for line in lines if line.get(key)] == [f"node {n} {MISSING}" for n in NODES], lines
+        assert all("tofu apply" in line["hint"] for line in lines if line.get(key))
+
+
+def test_the_endpoint_of_the_outputs(tmp_path):
+    assert tool(tmp_path, said(endpoint="api.example.net")).must("list")[0]["endpoint"] == "api.example.net"
+    t = tool(tmp_path, said(endpoint="api.example.net"))
+    t.file.write_text(FILE.replace("  pools:", "  api: {loadBalancer: mine.example.net}\n  pools:"))
+    assert t.must("list")[0]["endpoint"] == "mine.example.net", "the file's comes first"
 
 
 def replaced(node, **fields):
