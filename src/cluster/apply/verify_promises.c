@@ -6,7 +6,7 @@
 
 #define COME_MS      120000 /* milliseconds after a change of the cluster */
 #define STEADY_MS    20000  /* milliseconds without a change */
-#define STARTS_MS    60000  /* milliseconds for an address, and for a pod with a new volume */
+#define STARTS_MS    300000 /* milliseconds for an address, and for a pod with a new volume */
 #define METRICS_PATH "/apis/metrics.k8s.io/v1beta1/nodes"
 #define WRITES       "storage-writes"
 #define READS        "storage-reads"
