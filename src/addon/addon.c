@@ -92,7 +92,7 @@ static json_t *cluster_configuration(const struct cluster *c)
 static int common_kubelet(const char *kubelet, struct str *out, struct error *err)
 {
         static const char *const own[] = { "tlsCertFile", "tlsPrivateKeyFile", "registerWithTaints",
-                "protectKernelDefaults" };
+                "protectKernelDefaults", "providerID" };
         struct arena a CLEANUP(arena_release) = { 0 };
         struct tree *t;
         int r = tree_parse(&a, "kubelet configuration", kubelet, strlen(kubelet), &t, err);

@@ -192,6 +192,27 @@ static void test_issuer(void **unused)
                 "does not list the scope groups");
 }
 
+/* kubeadm gives this configuration to every machine that joins: nothing of one node may be in it.
+ */
+static void test_kubelet_of_joined_machines(void **unused)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str out CLEANUP(str_release) = { 0 };
+        struct identity id = { 0 };
+        char bundle[] = "a CA";
+        id.ca[CA_CLUSTER].bundle = bundle;
+        cluster.kubernetes.text = "9.9.9";
+        cluster.network.domain = "cluster.local";
+        cluster.api.load_balancer = "192.0.2.9";
+        assert_int_equal(addon_bootstrap(&cluster, &id,
+                                 "maxPods: 77\nproviderID: openstack:///of-one-node\n"
+                                 "tlsCertFile: /of-one-node\n",
+                                 &out, &err),
+                0);
+        assert_non_null(strstr(str_text(&out), "maxPods"));
+        assert_null(strstr(str_text(&out), "of-one-node"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -202,6 +223,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_strange, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_leaves_and_stays, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_issuer, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kubelet_of_joined_machines, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
