@@ -186,7 +186,8 @@ static void look_last(struct os_job *j)
         job_fail(j, &err);
 }
 
-const os_stage os_look_stages[] = { look_first, look_second, look_third, look_last, NULL };
+const os_stage os_look_stages[] = { look_first, look_second, look_third, look_last,
+        stage_server_groups_again, NULL };
 
 /* ---- addresses ---- */
 

@@ -189,6 +189,8 @@ const char *os_server_group_name(const struct os *os, const struct pool *p);
 void stage_login(struct os_job *j);
 void stage_network(struct os_job *j);
 void stage_server_group(struct os_job *j, const struct pool *p);
+/* After a lost answer: they have no mark, and a second one of the same name could be made. */
+void stage_server_groups_again(struct os_job *j);
 void stage_subnet(struct os_job *j);
 void stage_rules(struct os_job *j);
 void stage_ports(struct os_job *j);

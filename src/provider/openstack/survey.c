@@ -97,6 +97,12 @@ static void look_up(
         job_ask(j, &(struct os_ask){ .call = call, .args = args, .fn = look_up_list, .arg = l });
 }
 
+void stage_server_groups_again(struct os_job *j)
+{
+        if (j->looking)
+                look_up(j, OS_LIST_SERVER_GROUPS, NULL, &j->os->looked.server_groups);
+}
+
 struct limit_of {
         enum os_call call;
         void *into;
