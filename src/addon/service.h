@@ -36,11 +36,11 @@ struct service {
         json_t *changes;       /* service_diff; NULL: not known */
         /* of a manifest, an addon, and of what is built in: */
         json_t *objects, *prune; /* wanted now; in the cluster and no longer wanted */
-        const json_t *known;     /* what the inventory lists of it; borrowed, NULL: nothing */
         char digest[SHA256_HEX];
         /* of a chart: */
         const struct chart *chart;   /* NULL: no longer in the file */
         const char *package;         /* the path of its directory or archive */
+        json_t *crds;                /* objects of its crds/; NULL: not read yet */
         const char *version;         /* "web-1.2.0": name and version of the chart; NULL: unknown */
         char inputs[SERVICE_INPUTS]; /* wanted */
         const char *had;             /* those of the newest revision; NULL: it is not slipway's */
@@ -74,18 +74,16 @@ size_t service_removed(const struct services *wanted, const json_t *secrets, str
  * fields: ["data.a: \"1\" → \"2\""]}]. Values of Secrets are never in it. `ns`: of objects that
  * name none. */
 json_t *service_diff(const json_t *before, const json_t *after, const char *ns);
-/* Appends the differences between objects as they are and as they would be, where they are there;
- * without what the API itself writes (status, versions). Both in the same order, null: not there.
- */
-void service_diff_live(const json_t *is, const json_t *would, json_t *changes);
+/* Appends the differences between objects as they are and as they would be, without what the API
+ * itself writes (status, versions). All in the order of `wanted`; null: not there, not judged. */
+void service_diff_live(
+        const json_t *wanted, const json_t *is, const json_t *would, json_t *changes);
 /* "ConfigMap shop/web"; malloc'd. */
 char *service_object_name(const json_t *object, const char *ns);
 /* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};
  * without CRDs and namespaces other than `own` (NULL: none), with which other things would go:
  * those are appended to `stay`. */
 json_t *service_pruned(const json_t *before, const json_t *after, const char *own, json_t *stay);
-/* Whether the list has that object, by its name. */
-bool service_listed(const json_t *list, const json_t *object);
 /* An object as the inventory has it: only what names it. */
 json_t *service_reference(const json_t *object);
 

@@ -204,11 +204,17 @@ static json_t *diff_wanted(const json_t *object)
         return o;
 }
 
-void service_diff_live(const json_t *is, const json_t *would, json_t *changes)
+void service_diff_live(const json_t *wanted, const json_t *is, const json_t *would, json_t *changes)
 {
-        for (size_t i = 0; i < json_array_size(is) && i < json_array_size(would); i++) {
-                if (!json_is_object(json_array_get(is, i)) ||
-                        !json_is_object(json_array_get(would, i)))
+        size_t i;
+        const json_t *o;
+        json_array_foreach(wanted, i, o)
+        {
+                if (!json_is_object(json_array_get(is, i))) {
+                        diff_add(changes, "add", o, "", json_array());
+                        continue;
+                }
+                if (!json_is_object(json_array_get(would, i)))
                         continue;
                 json_t *a = diff_wanted(json_array_get(is, i)),
                        *b = diff_wanted(json_array_get(would, i));
@@ -227,11 +233,6 @@ json_t *service_reference(const json_t *object)
         if (*ns)
                 json_object_set_new(json_object_get(o, "metadata"), "namespace", json_string(ns));
         return o;
-}
-
-bool service_listed(const json_t *list, const json_t *object)
-{
-        return diff_find(list, object, "default") != NULL;
 }
 
 json_t *service_pruned(const json_t *before, const json_t *after, const char *own, json_t *stay)

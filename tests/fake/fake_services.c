@@ -8,6 +8,8 @@
 #include "cluster/services/services.h"
 #include "fake.h"
 
+#define CRD \
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.test}\n"
 #define MANIFEST "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: shop}\n"
 
 void __wrap_package_find(struct site *s, struct step *step, struct service *service,
@@ -121,6 +123,8 @@ int fake_helm(const struct helm_call *call, enum how how, struct str *out)
                 return 1;
         if (streq(verb, "template") || streq(verb, "get"))
                 str_add(out, MANIFEST);
+        if (streq(verb, "show"))
+                str_add(out, CRD);
         for (size_t i = 0; i < ARRAY_SIZE(world.releases); i++)
                 if (strstr("upgrade rollback uninstall", verb) &&
                         streq(world.releases[i].name, call->args[1]) &&

@@ -169,6 +169,12 @@ static void inputs(void **state)
         d.values_text = "a: 1";
         service_inputs(&d, "one", b);
         assert_string_not_equal(a, b);
+        d.values_text = NULL;
+        d.values_texts = (struct strings){ 2, (const char *[]){ "a: 1", "a: 2" } };
+        service_inputs(&d, "one", a);
+        d.values_texts.v = (const char *[]){ "a: 2", "a: 1" }; /* the last one counts */
+        service_inputs(&d, "one", b);
+        assert_string_not_equal(a, b);
 }
 
 static int cleanup(void **state)
@@ -192,10 +198,11 @@ static void live(void **state)
                        0, NULL),
                *changes = json_array();
         assert_true(is && would);
-        service_diff_live(is, would, changes);
+        service_diff_live(would, is, would, changes);
         char *text CLEANUP(free_p) = json_dumps(changes, JSON_COMPACT | JSON_SORT_KEYS);
         assert_string_equal(text,
                 "[{\"action\":\"change\",\"fields\":[\"data.k: \\\"1\\\" → \\\"2\\\"\"],\"object\":\"ConfigMap a\"},"
+                "{\"action\":\"add\",\"fields\":[],\"object\":\"ConfigMap c\"},"
                 "{\"action\":\"change\",\"fields\":[\"data.p: changed\"],\"object\":\"Secret s\"}]");
         json_decref(is);
         json_decref(would);

@@ -64,6 +64,8 @@ static const struct plan_row {
                 "uninstall the release of a chart that is no longer in the file",
                 "its objects are deleted", "add the chart to the file again" },
         [PLAN_NAMESPACES] = { "namespaces", "create namespaces" },
+        [PLAN_CRDS] = { "CRDs", "apply the CustomResourceDefinitions of charts", NULL,
+                "the former chart, and 'slipway up' again" },
         [PLAN_MANIFESTS] = { "manifests",
                 "apply addons, manifests and built-in services, and delete what was taken out of them",
                 NULL, FORMER_FILE },

@@ -48,6 +48,7 @@ enum plan_kind {
         PLAN_VERIFY,      /* from inside pods */
         PLAN_UNINSTALL,   /* a chart that is no longer in the file */
         PLAN_NAMESPACES,  /* of services.namespaces */
+        PLAN_CRDS,        /* of the charts' crds/ */
         PLAN_MANIFESTS,   /* of services.addons and services.manifests */
         PLAN_CHART,       /* installed or upgraded */
         PLAN_END_RELEASE, /* uninstalled, before the cluster goes */

@@ -52,18 +52,29 @@ static void comparing_release(struct op *o)
 
 static void comparing_end(struct comparing *c, struct error *err)
 {
-        if (!err && c->after)
-                c->service->changes = service_diff(c->before, c->after, c->service->ns);
         comparing_release(&c->op);
         op_drop(&c->op);
         c->fn(err, c->arg);
 }
 
+static void on_crds_compared(struct error *err, void *arg) { comparing_end(arg, err); }
+
+/* Also if its objects cannot be compared: they are applied. */
+static void compare_crds(struct comparing *c)
+{
+        crds_compare(c->op.site, c->op.step, c->service, on_crds_compared, c);
+}
+
 static void on_chart_judged(struct error *err, void *arg)
 {
         struct comparing *c = arg;
-        c->service->judged = !err && c->service->placed;
-        comparing_end(c, err);
+        if (err) {
+                comparing_end(c, err);
+                return;
+        }
+        c->service->judged = c->service->placed;
+        c->service->changes = service_diff(c->before, c->after, c->service->ns);
+        compare_crds(c);
 }
 
 /* Sets the release's namespace on objects that have none. */
@@ -91,7 +102,7 @@ static void compare_judge(struct comparing *c)
 {
         char *what CLEANUP(free_p) = xasprintf("chart %s", c->service->name);
         if (c->op.site->found.services->blind) {
-                comparing_end(c, NULL);
+                on_chart_judged(NULL, c);
                 return;
         }
         json_t *placed = json_deep_copy(c->after);
@@ -118,7 +129,7 @@ static void on_manifest(const struct helm_result *r, void *arg)
 {
         struct comparing *c = arg;
         if (r->status == 0 && !read_manifest(c, r->out, &c->before))
-                comparing_end(c, NULL);
+                compare_crds(c);
         else
                 /* without a current manifest everything is new */
                 compare_judge(c);
@@ -162,7 +173,7 @@ static void on_rendered(const struct helm_result *r, void *arg)
                         r->hint ? r->hint : "nothing was changed; fix the chart or its values");
                 comparing_end(c, &err);
         } else if (!read_manifest(c, r->out, &c->after)) {
-                comparing_end(c, NULL);
+                compare_crds(c);
         } else {
                 ask_manifest(c);
         }

@@ -50,50 +50,66 @@ void services_judge(struct site *s, const char *what, json_t *objects,
         kube_objects(s->kube, KUBE_CHECK, str_text(&text), on_judged, j);
 }
 
-/* ---- a manifest: as it is, and as it would be ---- */
+/* ---- objects as they are, and as they would be ---- */
 
 struct comparison {
         struct op op;
         struct service *service;
+        objects_refuse_fn refuse;
         struct str documents;
-        json_t *is; /* the objects */
-        void (*fn)(struct error *err, void *arg);
-        void *arg;
+        json_t *wanted, *is; /* the same objects, in the same order */
+        struct judging judging;
 };
 
 static void comparison_release(struct op *o)
 {
         struct comparison *c = (struct comparison *)o;
         str_wipe_release(&c->documents);
+        json_decref(TAKE(c->wanted));
         json_decref(TAKE(c->is));
 }
 
 static void on_would_be(json_t *objects, const char *error, void *arg)
 {
         struct comparison *c = arg;
-        struct judging j = { .what = c->service->name, .fn = c->fn, .arg = c->arg };
-        if (!error && c->service->changes)
-                service_diff_live(c->is, objects, c->service->changes);
+        if (!error && c->is && c->service->changes)
+                service_diff_live(c->wanted, c->is, objects, c->service->changes);
         comparison_release(&c->op);
         op_drop(&c->op);
-        on_judged(error, &j);
+        on_judged(error, &c->judging);
 }
 
 /* Whether what is there can be read or not, the API judges what is wanted. */
 static void on_is(json_t *objects, const char *error, void *arg)
 {
         struct comparison *c = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (c->refuse && c->refuse(c->service, objects, &err) < 0) {
+                comparison_release(&c->op);
+                op_drop(&c->op);
+                c->judging.fn(&err, c->judging.arg);
+                return;
+        }
         c->is = json_incref(objects);
         kube_answers(c->op.site->kube, KUBE_CHECK, str_text(&c->documents), on_would_be, c);
 }
 
-void manifest_compare(struct site *s, struct step *step, struct service *service,
-        void (*fn)(struct error *err, void *arg), void *arg)
+void objects_compare(struct site *s, struct step *step, struct service *service, json_t *objects,
+        objects_refuse_fn refuse, void (*fn)(struct error *err, void *arg), void *arg)
 {
         struct comparison *c = arena_new(s->arena, struct comparison);
-        *c = (struct comparison){ .service = service, .fn = fn, .arg = arg };
+        const char *what = service->kind == SERVICE_CHART
+                                   ? arena_printf(s->arena, "chart %s", service->name)
+                                   : service->name;
+        size_t i;
+        json_t *o;
+        *c = (struct comparison){ .service = service,
+                .refuse = refuse,
+                .wanted = json_array(),
+                .judging = { .what = what, .fn = fn, .arg = arg } };
         c->op.release = comparison_release;
         op_begin(&c->op, s, step);
-        add_documents(service->objects, &c->documents);
+        json_array_foreach(objects, i, o) if (!is_hook(o)) json_array_append(c->wanted, o);
+        add_documents(c->wanted, &c->documents);
         kube_answers(s->kube, KUBE_GET, str_text(&c->documents), on_is, c);
 }

@@ -29,6 +29,7 @@ static void look_release(struct op *o)
         for (size_t i = 0; i < l->found->n; i++) {
                 json_decref(l->found->v[i].changes);
                 json_decref(l->found->v[i].objects);
+                json_decref(l->found->v[i].crds);
                 json_decref(l->found->v[i].prune);
         }
         json_decref(l->found->inventory);
@@ -148,15 +149,13 @@ static void look_compare(struct services_look *l)
                              s->action != SERVICE_REMOVE;
                 if (!to_do || s->kind == SERVICE_NAMESPACE)
                         continue;
-                if (s->kind == SERVICE_CHART && s->action != SERVICE_RECOVER) {
+                if (s->kind == SERVICE_CHART) {
                         l->waiting++;
-                        charts_compare(site, l->op.step, s, on_compared, l);
+                        (s->action == SERVICE_RECOVER ? crds_compare : charts_compare)(
+                                site, l->op.step, s, on_compared, l);
                 } else if (service_section(s->kind) && !l->found->blind) {
                         l->waiting++;
-                        if (s->action == SERVICE_CHANGE)
-                                manifest_compare(site, l->op.step, s, on_compared, l);
-                        else
-                                services_judge(site, s->name, s->objects, on_compared, l);
+                        objects_compare(site, l->op.step, s, s->objects, NULL, on_compared, l);
                 }
         }
         on_compared(NULL, l);
@@ -188,19 +187,12 @@ static json_t *all_objects(const struct services_look *l)
         return all;
 }
 
-/* Shows which objects are created and deleted; their contents are not compared. */
-static void show_objects(struct service *s, const json_t *stay)
+/* Shows which objects are deleted; objects_compare adds what is created and changed. */
+static void show_pruned(struct service *s, const json_t *stay)
 {
-        json_t *now = json_array();
         size_t i;
         json_t *o;
-        json_array_foreach(s->objects, i, o)
-        {
-                if (!s->known || !service_listed(s->known, o))
-                        json_array_append_new(now, service_reference(o));
-        }
-        s->changes = service_diff(s->prune, now, "");
-        json_decref(now);
+        s->changes = service_diff(s->prune, NULL, "");
         json_array_foreach(stay, i, o)
         {
                 char *name CLEANUP(free_p) = service_object_name(o, "");
@@ -212,11 +204,10 @@ static void show_objects(struct service *s, const json_t *stay)
 static void look_prune(struct services_look *l, struct service *s, const json_t *all)
 {
         json_t *stay = json_array();
-        s->known = json_object_get(inventory_of(l, s), "objects");
-        s->prune = service_pruned(
-                s->known, all, s->kind == SERVICE_BUILTIN ? DEX_NAMESPACE : NULL, stay);
+        s->prune = service_pruned(json_object_get(inventory_of(l, s), "objects"), all,
+                s->kind == SERVICE_BUILTIN ? DEX_NAMESPACE : NULL, stay);
         if (s->action != SERVICE_KEEP)
-                show_objects(s, stay);
+                show_pruned(s, stay);
         json_decref(stay);
 }
 

@@ -1,5 +1,4 @@
-/* A release: recovered from an unfinished state, its CRDs applied, installed or
- * upgraded; or uninstalled. */
+/* A release: recovered from an unfinished state, installed or upgraded; or uninstalled. */
 #include "cluster/services/services.h"
 #include "kube/wait.h"
 
@@ -170,46 +169,6 @@ static void release_upgrade(struct releasing *r)
                 op_later(&r->op, PODS_MS, release_pods);
 }
 
-/* helm installs the CRDs of a chart but never updates them. */
-static void on_crds_applied(const char *error, void *arg)
-{
-        struct releasing *r = arg;
-        if (op_over(&r->op))
-                return;
-        if (error)
-                op_fail(&r->op, EIO, EXIT_STEP,
-                        "fix or delete that CustomResourceDefinition, and run slipway up again",
-                        "its CustomResourceDefinitions cannot be applied: %s", error);
-        else
-                release_upgrade(r);
-}
-
-static void on_crds(const struct helm_result *h, void *arg)
-{
-        struct releasing *r = arg;
-        if (op_over(&r->op))
-                return;
-        if (h->status)
-                release_failed(r, "its CustomResourceDefinitions cannot be read", h);
-        else if (h->out[strspn(h->out, " \t\r\n")])
-                kube_apply(r->op.site->kube, h->out, on_crds_applied, r);
-        else
-                release_upgrade(r);
-}
-
-static void release_crds(struct releasing *r)
-{
-        if (!r->service->deployed) {
-                release_upgrade(r);
-                return;
-        }
-        helm_run(r->op.site, r->op.step,
-                &(struct helm_call){ .args = { "show", "crds", r->service->package },
-                        .seconds = SHORT_CALL,
-                        .fn = on_crds,
-                        .arg = r });
-}
-
 /* ---- unfinished states ---- */
 
 static void on_recovered(const struct helm_result *h, void *arg)
@@ -264,7 +223,7 @@ static void release_begin(struct releasing *r)
                 if (s->action == SERVICE_KEEP)
                         op_unchanged(&r->op);
                 else
-                        release_crds(r);
+                        release_upgrade(r);
         }
 }
 

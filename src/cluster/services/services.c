@@ -84,6 +84,14 @@ static struct plan_step *namespaces_step(struct site *s, struct plan *p)
         return NULL;
 }
 
+static struct plan_step *crds_step(struct site *s, struct plan *p)
+{
+        for (size_t i = 0; i < s->found.services->n; i++)
+                if (json_array_size(s->found.services->v[i].crds))
+                        return plan_add(p, PLAN_CRDS, NULL);
+        return NULL;
+}
+
 /* One step for all that the inventory lists, because it is one object. */
 static struct plan_step *manifests_step(struct site *s, struct plan *p)
 {
@@ -106,7 +114,8 @@ static void chart_order(struct site *s, struct plan_step **steps)
                                         plan_after(steps[i], steps[o]);
 }
 
-/* Removals come first: a chart with a new name may have the same objects. */
+/* Removals come first: a chart with a new name may have the same objects. Objects of manifests and
+ * charts may be of kinds that the crds/ of any chart define. */
 void services_steps(
         struct site *s, struct plan *p, struct plan_step *after, struct plan_step *verify)
 {
@@ -115,7 +124,8 @@ void services_steps(
                 return;
         services_mark(s);
         struct plan_step **steps = arena_array(s->arena, struct plan_step *, f->n + 1);
-        struct plan_step *namespaces = namespaces_step(s, p), *manifests = manifests_step(s, p);
+        struct plan_step *namespaces = namespaces_step(s, p), *crds = crds_step(s, p),
+                         *manifests = manifests_step(s, p);
         for (size_t i = 0; i < f->n; i++)
                 if (f->v[i].kind == SERVICE_CHART && !service_done(&f->v[i]))
                         steps[i] = chart_step(s, p, &f->v[i]);
@@ -124,6 +134,7 @@ void services_steps(
                         continue;
                 plan_after(steps[i], after);
                 plan_after(steps[i], f->v[i].chart ? namespaces : NULL);
+                plan_after(steps[i], f->v[i].chart ? crds : NULL);
                 plan_after(steps[i], f->v[i].chart ? manifests : NULL);
                 for (size_t o = 0; f->v[i].chart && o < f->n; o++)
                         if (f->v[o].action == SERVICE_REMOVE && steps[o])
@@ -135,8 +146,11 @@ void services_steps(
                         plan_after(verify, f->v[i].kind == SERVICE_ADDON ? manifests : steps[i]);
         if (namespaces)
                 plan_after(namespaces, after);
+        if (crds)
+                plan_after(crds, after);
         if (manifests) {
                 plan_after(manifests, after);
                 plan_after(manifests, namespaces);
+                plan_after(manifests, crds);
         }
 }

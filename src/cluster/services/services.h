@@ -18,6 +18,7 @@ void services_steps(
 
 void step_uninstall(struct step *s);         /* arg: task */
 void step_namespaces(struct step *s);        /* arg: site */
+void step_crds(struct step *s);              /* arg: site */
 void step_service_manifests(struct step *s); /* arg: site */
 void step_chart(struct step *s);             /* arg: task */
 
@@ -66,9 +67,17 @@ int chart_values(struct site *s, const struct service *service, const char **arg
 /* check.c: has the API check documents. */
 void services_judge(struct site *s, const char *what, json_t *objects,
         void (*fn)(struct error *err, void *arg), void *arg);
-/* The same for a manifest that has changed; what differs from the objects as they are is appended
- * to its changes. */
-void manifest_compare(struct site *s, struct step *step, struct service *service,
+/* Refuses objects as they are in the cluster: null where one is not there. */
+typedef int (*objects_refuse_fn)(
+        const struct service *service, const json_t *is, struct error *err);
+/* The same; what differs from the objects as they are is appended to the service's changes.
+ * refuse: may be NULL. */
+void objects_compare(struct site *s, struct step *step, struct service *service, json_t *objects,
+        objects_refuse_fn refuse, void (*fn)(struct error *err, void *arg), void *arg);
+
+/* crds.c: the CustomResourceDefinitions in a chart's crds/. */
+/* Compares them with those in the cluster; what differs is appended to the service's changes. */
+void crds_compare(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg);
 
 #endif

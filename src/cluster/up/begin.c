@@ -57,6 +57,7 @@ static const struct {
         [PLAN_VERIFY] = { step_verify },
         [PLAN_UNINSTALL] = { step_uninstall },
         [PLAN_NAMESPACES] = { step_namespaces },
+        [PLAN_CRDS] = { step_crds },
         [PLAN_MANIFESTS] = { step_service_manifests },
         [PLAN_CHART] = { step_chart },
         [PLAN_END_RELEASE] = { step_uninstall },
