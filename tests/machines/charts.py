@@ -59,15 +59,15 @@ spec:
 """
 
 
-def crd(version):
+def crd(version, plural="things", scope="Namespaced", annotations="{}"):
     return f"""\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {{name: things.test.slipway.dev, labels: {{version: "{version}"}}}}
+metadata: {{name: {plural}.test.slipway.dev, labels: {{version: "{version}"}}, annotations: {annotations}}}
 spec:
   group: test.slipway.dev
-  scope: Namespaced
-  names: {{kind: Thing, plural: things, singular: thing}}
+  scope: {scope}
+  names: {{kind: {plural.capitalize()[:-1]}, plural: {plural}, singular: {plural[:-1]}}}
   versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}]
 """
 
@@ -100,10 +100,11 @@ def archive(name, chart):
 
 
 class Repository:
-    """On 127.0.0.1, for a user with a password. broken: the status that it answers everything with. pki: a Pki, whose certificate it has then."""
+    """On 127.0.0.1, for a user with a password. broken: the status that it answers everything with. lies: charts whose digest is wrong in the index.
+    pki: a Pki, whose certificate it has then."""
 
     def __init__(self, user, password, pki=None):
-        self.charts, self.broken, self.asked = {}, None, []
+        self.charts, self.broken, self.lies, self.asked = {}, None, set(), []
         self.login = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         me = self
 
@@ -114,7 +115,10 @@ class Repository:
                 body = me.body(self.path.lstrip("/")) if known and not me.broken else None
                 self.send_response(me.broken or (401 if not known else 200 if body is not None else 404))
                 self.end_headers()
-                self.wfile.write(body or b"")
+                if self.command == "GET":
+                    self.wfile.write(body or b"")
+
+            do_HEAD = do_GET
 
             def log_message(self, *_):
                 pass
@@ -135,7 +139,7 @@ class Repository:
             return self.charts[path][2]
         if path != "index.yaml":
             return None
-        rows = "".join(f"  {name}:\n  - {{apiVersion: v2, name: {name}, version: {version}, digest: {hashlib.sha256(data).hexdigest()}, urls: [{file}]}}\n"
+        rows = "".join(f"  {name}:\n  - {{apiVersion: v2, name: {name}, version: {version}, digest: {hashlib.sha256(data + b'.' * (name in self.lies)).hexdigest()}, urls: [{file}]}}\n"
                        for file, (name, version, data) in self.charts.items())
         return f"apiVersion: v1\nentries:\n{rows}".encode()
 

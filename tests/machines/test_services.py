@@ -118,6 +118,7 @@ def test_a_change_is_shown_and_made(cluster):
     assert "stringData.password: changed" in plan and "hunter2" not in plan and "correcthorse" not in plan
     assert "remove   ConfigMap shop/second" in plan and "tiny" not in plan
     assert "change   ConfigMap shop/first" in plan and 'data.a: "1" → "2"' in plan
+    assert "change   CustomResourceDefinition things.test.slipway.dev" in plan and 'metadata.labels.version: "1" → "2"' in plan
     cluster.slipway("up")
     upgrades = [call for call in cluster.calls() if call.startswith("upgrade web ")]
     assert ["--disable-openapi-validation" in call for call in upgrades] == [False, True]  # before the first up there is no API that judges
@@ -128,7 +129,7 @@ def test_a_change_is_shown_and_made(cluster):
 
 
 def test_what_the_api_would_refuse_is_refused_before(cluster):
-    for bad in ({"map": charts.MAP.replace("data:", "data: [1]\nmore:")}, {"deployment": charts.DEPLOYMENT.replace("replicas:", "replica:")}):
+    for bad in ({"map": charts.MAP.replace("\ndata:", "\ndata: [1]\nmore:")}, {"deployment": charts.DEPLOYMENT.replace("replicas:", "replica:")}):
         charts.write(cluster.dir / "bad", charts.files("bad", "1.0.0", **bad))
         cluster.write(web("blue", "correcthorse"), TINY, "{name: bad, chart: ./bad, namespace: shop}")
         r = cluster.slipway("up", ok=4)
@@ -142,7 +143,10 @@ def test_a_repository_that_lies_or_fails_changes_nothing(cluster):
     cluster.repository.broken = 500
     r = cluster.slipway("up", ok=6)
     assert "repository test" in r.stderr and "500" in r.stderr and "nothing was changed" in r.stderr
-    cluster.repository.broken = None
+    cluster.repository.broken, cluster.repository.lies = None, {"other"}
+    r = cluster.slipway("up", ok=6)
+    assert "chart other: the repository test delivers another archive of test/other than its index says" in r.stderr and "nothing was changed" in r.stderr
+    cluster.repository.lies = set()
     cluster.write(web("blue", "correcthorse"), TINY, '{name: other, chart: test/nothing, version: "2.0.0"}')
     assert "chart other: test/nothing cannot be pulled" in cluster.slipway("up", ok=6).stderr
     lock = json.loads((cluster.dir / "bundle.lock").read_text())
@@ -180,6 +184,11 @@ def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
         write(row, login="username: me, passwordFile: wrong")
         r = cluster.slipway("plan", ok=6)
         assert "401" in r.stderr or "unauthorized" in r.stderr.lower()
+    repository.broken = 500
+    cluster.write(web("blue", "correcthorse"), TINY, rows[0], repositories=[f'{{name: registry, url: "oci://{repository.url.removeprefix("https://")}", username: me, passwordFile: password, caFile: ca.crt}}'])
+    r = cluster.slipway("up", ok=6)
+    assert "chart image: registry/image cannot be pulled: " in r.stderr and "500" in r.stderr and "nothing was changed" in r.stderr
+    repository.broken = None
     write(*rows)
     calls = len(cluster.calls())
     cluster.slipway("up")
@@ -201,6 +210,86 @@ def test_charts_from_a_registry_a_private_ca_and_a_bundle(cluster, tmp_path):
     cluster.slipway("up")
     assert {"image", "direct", "tls"} <= set(cluster.releases())
     cluster.text = cluster.text.replace("  artifacts: {bundle: ./bundle}\n", "", 1)
+
+
+def test_archives_of_a_directory(cluster):
+    """Named by their path, and as a repository that is a directory."""
+    (cluster.dir / "packed-1.0.0.tgz").write_bytes(charts.archive("packed", charts.files("packed", "1.0.0", map=charts.MAP)))
+    rows = ["{name: one, chart: ./packed-1.0.0.tgz, namespace: shop, values: {color: one}}", '{name: two, chart: here/packed, version: "1.0.0", namespace: shop, values: {color: two}}']
+    cluster.write(web("blue", "correcthorse"), TINY, *rows)
+    cluster.slipway("up")
+    assert {cluster.releases()[n]["chart"] for n in ("one", "two")} == {"packed-1.0.0"}
+    assert [cluster.get("configmap", f"{n}-map", ".data.color") for n in ("one", "two")] == ["one", "two"]
+    cluster.write(web("blue", "correcthorse"), TINY, rows[0], '{name: two, chart: here/packed, version: "1.0.1", namespace: shop}')
+    assert "chart two: the repository here has neither" in cluster.slipway("up", ok=3).stderr
+
+
+def test_values_files_that_are_no_yaml(cluster):
+    """Nothing is asked, and nothing changes."""
+    (cluster.dir / "bad.yaml").write_text("color: pink\nreplicas: [1\npassword: hunter2\n")
+    calls = len(cluster.calls())
+    cluster.write(web("blue", "correcthorse"), TINY, "{name: tls, chart: ./web, namespace: shop, valuesFiles: [one.yaml, bad.yaml]}")
+    r = cluster.slipway("up", ok=3)
+    assert "services.charts[2].valuesFiles[1]: bad.yaml cannot be used: not valid YAML in line 2, column 11: " in r.stderr and "hunter2" not in r.stderr and len(cluster.calls()) == calls
+
+
+def test_objects_of_a_manifest_are_compared_with_those_that_are_there(cluster):
+    """Also with one that somebody else made; a Secret's values are not shown; what the API would refuse is refused."""
+    cluster.kubectl("-n", "shop", "create", "configmap", "theirs", "--from-literal=a=1")
+    first = OBJECTS.split("---")[0].replace('"1"', '"2"')
+    secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: word, namespace: shop}\nstringData: {word: WORD}\n"
+    more = first.replace("first", "theirs").replace('"2"', '"3"')
+    cluster.write(web("blue", "correcthorse"), TINY)
+    (cluster.dir / "objects.yaml").write_text(f"{first}---\n{more}{secret.replace('WORD', 'swordfish')}")
+    plan = cluster.slipway("plan").stdout
+    assert "change   ConfigMap shop/theirs" in plan and 'data.a: "1" → "3"' in plan and "add      Secret shop/word" in plan and "shop/first" not in plan
+    cluster.slipway("up")
+    (cluster.dir / "objects.yaml").write_text(f"{first}---\n{more}{secret.replace('WORD', 'marlin')}")
+    plan = cluster.slipway("plan").stdout
+    assert "change   Secret shop/word" in plan and "data.word: changed" in plan and "marlin" not in plan and "swordfish" not in plan
+    (cluster.dir / "objects.yaml").write_text(first.replace("\ndata:", "\ndata: [1]\nmore:") + secret.replace("WORD", "marlin"))
+    r = cluster.slipway("up", ok=4)
+    assert "objects.yaml: the API would refuse it: ConfigMap shop/first" in r.stderr and "nothing was changed" in r.stderr
+    assert cluster.get("secret", "word", ".data.word") == "c3dvcmRmaXNo"
+    (cluster.dir / "objects.yaml").write_text(first)
+    cluster.slipway("up")
+    assert cluster.gone("secret", "word") and cluster.gone("configmap", "theirs")
+
+
+def test_definitions_of_kinds_conflict(cluster):
+    """A chart that comes updates one that is there already, unless another release has it or the API refuses the change."""
+    row = "{name: kinds, chart: ./kinds, namespace: shop}"
+    cluster.kubectl("apply", "-f", "-", text=charts.crd(1, "parts") + "---\n" + charts.crd(1, "wholes", "Cluster"))
+
+    def refused(crds, words):
+        charts.write(cluster.dir / "kinds", charts.files("kinds", "1.0.0", map=charts.MAP, crds=crds))
+        cluster.write(web("blue", "correcthorse"), TINY, row)
+        r = cluster.slipway("up", ok=4)
+        assert words in r.stderr and "nothing was changed" in r.stderr and "kinds" not in cluster.releases(), r.stderr
+
+    refused(charts.crd(2, "wholes"), "chart kinds: the API would refuse it: CustomResourceDefinition wholes.test.slipway.dev")
+    cluster.kubectl("annotate", "crd", "wholes.test.slipway.dev", "meta.helm.sh/release-name=web", "meta.helm.sh/release-namespace=shop")
+    refused(charts.crd(2, "wholes", "Cluster"), "chart kinds: CustomResourceDefinition wholes.test.slipway.dev belongs to another release, shop/web")
+    thing = "apiVersion: test.slipway.dev/v1\nkind: Part\nmetadata: {name: a}\n"
+    charts.write(cluster.dir / "kinds", charts.files("kinds", "1.0.0", thing=thing, crds=charts.crd(2, "parts")))
+    plan = cluster.slipway("plan").stdout
+    assert "change   CustomResourceDefinition parts.test.slipway.dev" in plan and "add      Part shop/a" in plan
+    cluster.slipway("up")
+    assert cluster.kubectl("get", "crd", "parts.test.slipway.dev", "-o", "jsonpath={.metadata.labels.version}") == "2" and cluster.kubectl("-n", "shop", "get", "part", "a")
+
+
+def test_a_namespace_that_is_being_deleted(cluster):
+    held = '{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: ending, finalizers: [test.slipway.dev/hold]}}'
+    cluster.kubectl("create", "namespace", "ending")
+    cluster.kubectl("apply", "-f", "-", text=held)
+    cluster.kubectl("delete", "namespace", "ending", "--wait=false")
+    cluster.write(web("blue", "correcthorse"), TINY, "{name: late, chart: ./packed-1.0.0.tgz, namespace: ending}")
+    r = cluster.slipway("up", ok=4)
+    assert "chart late: the namespace ending is being deleted (Terminating)" in r.stderr and "late" not in cluster.releases()
+    cluster.kubectl("-n", "ending", "patch", "configmap", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    until("the namespace is gone", lambda: "NotFound" in cluster.kubectl("get", "namespace", "ending", check=False).stderr)
+    cluster.slipway("up")
+    assert cluster.releases()["late"]["status"] == "deployed"
 
 
 def test_a_failing_hook_is_rolled_back(cluster):
