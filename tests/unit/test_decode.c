@@ -374,25 +374,21 @@ static void object(void **state)
 static void refused(void **state)
 {
         static const char heal[] = HEAD "  heal: {enabled: 7, nonsense: 1}\n" POOL,
-                          pool[] = HEAD "  pools: [{name: a, flavor: 7}]\n";
+                          typed[] = HEAD "  heal: {enabled: 7}\n" POOL;
         check_fault(heal, "6:3 heal: this option is not implemented yet, and therefore refused",
                 "leave it out: `slipway status` shows unhealthy nodes, and `slipway remove-node` and `slipway scale` replace a machine");
         check_fault(HEAD "  services:\n  heal:\n  api: {port: 0}\n" POOL,
                 "8:15 api.port: must be between 1 and 65535, got 0", NULL);
-        check_fault(pool,
-                "6:21 pools[0].flavor: this option is not implemented yet, and therefore refused",
-                "leave it out: slipway cannot create cloud machines yet; `slipway render --format user-data` writes the user-data they boot with");
         check_fault(
                 "apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {name: a, labels: {x: y}}\n" SPEC,
                 "3:21 metadata.labels: this option is not implemented yet, and therefore refused",
                 "leave them out: labels of nodes are set under pools");
-        assert_true(schema_refused("heal") && schema_refused("pools.flavor"));
+        assert_true(schema_refused("heal"));
         assert_false(schema_refused("services.charts") || schema_refused("pools") ||
                      schema_refused("pools.count") || schema_refused("nonsense"));
         setenv("SLIPWAY_TEST_LATER", "1", 1);
-        check_fault(pool, "6:29 pools[0].flavor: expected a string, got the number 7",
-                "quote it: \"7\"");
-        assert_false(schema_refused("pools.flavor"));
+        check_fault(typed, "6:19 heal.enabled: expected true or false, got the number 7", NULL);
+        assert_false(schema_refused("heal"));
         unsetenv("SLIPWAY_TEST_LATER");
 }
 
