@@ -2,14 +2,15 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
 
 import charts
 import pytest
-from harness import NEWEST, SLIPWAY
-from test_services import Services
+from harness import NEWEST, SLIPWAY, until
+from test_services import Services, cmdline
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 SPEC = f"  kubernetes: {NEWEST}\n" """\
@@ -60,6 +61,22 @@ def killed_while_helm_works(cluster, times):
     cluster.slipway("up")
 
 
+def helms(verb):
+    """Processes of helm that do this to a release."""
+    return [int(p) for p in os.listdir("/proc") if p.isdigit() and re.search(rb"helm\0" + verb.encode() + rb"\0web-\d\0", cmdline(p))]
+
+
+def killed_with_its_helm(cluster, verb, state):
+    """Both at once, as on a computer that loses power, when three releases are in that state."""
+    run = cluster.popen("up")
+    until(f"three releases are {state}", lambda: [r["status"] for r in cluster.releases().values()].count(state) == 3)
+    for pid in (run.pid, *helms(verb)):
+        os.kill(pid, signal.SIGKILL)
+    run.communicate()
+    assert [r["status"] for r in cluster.releases().values()].count(state) == 3
+    assert not helms(verb)
+
+
 def settled(cluster, wanted, color):
     found = cluster.releases()
     assert len(found) == wanted and not [r for r in found.values() if r["status"] in PENDING], found
@@ -78,6 +95,43 @@ def test_killed_at_every_step(cluster):
         if color == "blue":
             killed_while_helm_works(cluster, 5)
             settled(cluster, 3, "color-4")
+
+
+GATE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: gate, namespace: many}
+spec: {ports: [{port: 443}]}
+"""
+OPEN = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: gate, namespace: many, labels: {kubernetes.io/service-name: gate}}
+addressType: IPv4
+ports: [{port: 6443}]
+endpoints: [{addresses: [ADDRESS]}]
+"""
+
+
+def test_killed_with_helm_in_each_state(cluster):
+    """The releases wait in a hook for a gate, so that all of them are seen in the state. The chart of the next run has no hook, but that of an uninstall is the release's own."""
+    plain = charts.files("web", "1.0.0", map=charts.MAP)
+    cluster.write(namespaces="[many]", manifests="[]")
+    cluster.slipway("up")
+    cluster.kubectl("apply", "-f", "-", text=GATE)
+    for state, verb, color, hook in (("pending-install", "upgrade", "green", "pre-install"), ("pending-upgrade", "upgrade", "white", "pre-upgrade"), ("uninstalling", "uninstall", "", "pre-delete")):
+        waiting = plain | {"templates/hook.yaml": charts.hook(hook, '[ask, "-t", "3600", "tcp://gate:443"]')}
+        charts.write(cluster.dir / "web", waiting)
+        if not color:
+            cluster.slipway("up")  # the release has the hook from now on
+        cluster.write(*rows(3 if color else 0, color), namespaces="[many]", manifests="[]")
+        killed_with_its_helm(cluster, verb, state)
+        charts.write(cluster.dir / "web", plain)
+        if not color:
+            cluster.kubectl("apply", "-f", "-", text=OPEN.replace("ADDRESS", cluster.address("control-1")))
+        cluster.slipway("up")
+        settled(cluster, 3 if color else 0, color)
+    charts.write(cluster.dir / "web", charts.files("web", "1.0.0", deployment=charts.DEPLOYMENT, map=charts.MAP))
 
 
 def test_twenty_charts(cluster):
