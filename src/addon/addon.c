@@ -184,11 +184,6 @@ void addon_verify(const struct cluster *c, const char *service, struct str *out)
         catalogue_for(&a, &c->kubernetes, &catalogue);
         addon_set(v, "image", catalogue.images[IMG_PROBE].name);
         addon_set(v, "service", service);
-        addon_set(v, "balancer",
-                cluster_addon(c, ADDON_KUBE_VIP) ? arena_printf(&a, "%s-balanced", service) : "");
-        addon_set(v, "class", "traefik");
-        addon_set(v, "path", arena_printf(&a, "/%s", service));
-        json_object_set_new(v, "ingress", json_boolean(cluster_addon(c, ADDON_TRAEFIK)));
         template_render("verify.yaml", v, out);
         json_decref(v);
 }

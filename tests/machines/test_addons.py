@@ -95,6 +95,15 @@ def test_metrics_of_both_nodes(cluster):
     assert not any("insecure" in a for a in args) and any(a.startswith("--kubelet-certificate-authority=") for a in args)
 
 
+def test_verify_proves_what_they_promise(cluster):
+    """Twice: the second run waits until the volume of the first is deleted."""
+    for _ in range(2):
+        answer = json.loads(cluster.slipway("verify", "-o", "json").stdout)
+        found = {(c["check"], c["from"]) for c in answer["checks"] if c["works"]}
+        assert answer["works"] and {("metrics", "control-1"), ("metrics", "worker-1"), ("storage", "cluster")} <= found, answer
+    until("no volume is left", lambda: not json.loads(cluster.kubectl("get", "pv", "-o", "json"))["items"])
+
+
 def test_nothing_is_left_to_do(cluster):
     assert "nothing to do" in cluster.slipway("plan", "--exit-code").stdout
     found = json.loads(cluster.slipway("addons", "-o", "json").stdout)

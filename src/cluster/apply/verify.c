@@ -143,7 +143,7 @@ static void on_verify_pods(const struct kube_reply *reply, void *arg)
         if (running == v->count) {
                 for (size_t i = 0; i < v->count; i++)
                         verify_row(v, CHECK_START, v->probes[i].member->node->name, NULL, NULL);
-                verify_balancer(v);
+                verify_ask(v);
                 return;
         }
         if (clock_ms() < v->deadline) {

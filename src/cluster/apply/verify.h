@@ -26,9 +26,6 @@ enum verify_check {
         /* services.dex answers at the address that people use; only in verify_cluster */
         CHECK_LOGIN,
         /* what addons of the file promise (verify_promises.c) */
-        CHECK_BALANCER, /* a Service of type LoadBalancer gets an address, which answers */
-        CHECK_INGRESS,  /* HTTP through the ingress controller */
-        CHECK_REGISTRY,
         CHECK_METRICS, /* metrics.k8s.io has the node */
         CHECK_STORAGE, /* a volume of the default class keeps its data */
         CHECK_COUNT
@@ -62,7 +59,6 @@ struct verify {
         /* of the Service: a new one in each run, because CoreDNS caches for 30 seconds */
         const char *name;
         const char *service[2]; /* its addresses */
-        const char *balancer;   /* address of the Service of type LoadBalancer; NULL: none */
         const char *waiting;    /* for what an addon promises: why it is not there yet */
         bool reads;             /* storage: the second pod, which reads what the first wrote */
         char digest[65];        /* of what is verified */
@@ -84,8 +80,6 @@ void verify_ask(struct verify *v);
 bool verify_promised(const struct cluster *c, enum verify_check check);
 /* The addons whose promises are checked, one per line: part of what is verified. */
 void verify_promises(const struct cluster *c, struct str *out);
-/* Waits for the address of a load balancer if one is promised, then calls verify_ask. */
-void verify_balancer(struct verify *v);
 /* Metrics and storage, if they are promised; then calls verify_end. */
 void verify_kept(struct verify *v);
 /* How long something that was just installed is waited for, from now. */

@@ -10,7 +10,7 @@
 /* Milliseconds until an API server tries to connect to a kubelet again. */
 #define PAUSE_MS   1000
 #define OUTPUT_MAX (64 << 10)
-#define TARGETS    12 /* maximum of a probe beside the other nodes */
+#define TARGETS    8 /* maximum of a probe beside the other nodes */
 
 #define WORDS 24 /* kubectl's arguments before the URLs */
 
@@ -55,27 +55,6 @@ static void verify_ask_add(struct probe *p, enum verify_check kind, const struct
         p->targets[p->count++] = (struct target){ kind, to };
 }
 
-/* Services of addons, by their names. The path of an Ingress is the run's own. */
-static void targets_promised(struct probe *p)
-{
-        static const struct {
-                enum verify_check check;
-                const char *service, *space, *path;
-        } rows[] = { { CHECK_INGRESS, "traefik", "traefik", NULL },
-                { CHECK_REGISTRY, "registry", "registry", "/v2/" } };
-        struct verify *v = p->verify;
-        const struct cluster *c = v->site->cluster;
-        struct arena *a = v->site->arena;
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-                if (verify_promised(c, rows[i].check))
-                        verify_ask_add(p, rows[i].check, NULL, "http://",
-                                arena_printf(a, "%s.%s.svc.%s.", rows[i].service, rows[i].space,
-                                        c->network.domain),
-                                rows[i].path ? rows[i].path : arena_printf(a, "/%s", v->name));
-        if (v->balancer)
-                verify_ask_add(p, CHECK_BALANCER, NULL, "http://", v->balancer, "/");
-}
-
 static void targets_make(struct probe *p)
 {
         struct verify *v = p->verify;
@@ -100,7 +79,6 @@ static void targets_make(struct probe *p)
                         v->site->cluster->network.domain),
                 "/");
         verify_ask_add(p, CHECK_API, NULL, "tcp://", "kubernetes.default.svc", ":443");
-        targets_promised(p);
 }
 
 /* ---- answers ---- */
@@ -126,18 +104,7 @@ static void tell(struct probe *p, size_t i, const char *why)
                         "see the pods of CoreDNS (kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide) and whether that node reaches them",
                 [CHECK_API] =
                         "see kube-proxy's journal on that node, and whether it reaches the control plane",
-                [CHECK_BALANCER] =
-                        "see the pods of kube-vip (kubectl -n kube-system get pods -l app=kube-vip -o wide), and whether the address is free in the network",
-                [CHECK_INGRESS] = "see the pods of traefik: kubectl -n traefik get pods -o wide",
-                [CHECK_REGISTRY] =
-                        "see the pods of the registry: kubectl -n registry get pods -o wide",
         };
-        static const char *const words[] = { [CHECK_SERVICE] = "service address",
-                [CHECK_NAME] = "service name",
-                [CHECK_API] = "service name",
-                [CHECK_BALANCER] = "load balancer's address",
-                [CHECK_INGRESS] = "ingress controller",
-                [CHECK_REGISTRY] = "registry" };
         const struct target *t = &p->targets[i];
         const char *url = strstr(p->urls[i], "://") + 3;
         bool custom = p->verify->site->cluster->network.fabric.kind == FABRIC_CUSTOM;
@@ -151,7 +118,8 @@ static void tell(struct probe *p, size_t i, const char *why)
                         n, url, why);
         else
                 verify_failed(p->verify, hints[t->kind], "from a pod on %s to the %s %.*s: %s",
-                        name_of(p), words[t->kind], n, url, why);
+                        name_of(p), t->kind == CHECK_SERVICE ? "service address" : "service name",
+                        n, url, why);
 }
 
 /* "ok URL ANSWER" or "failed URL: WHY", in the order of the URLs. False: neither. */

@@ -1,12 +1,12 @@
-/* What addons of the file promise: a load balancer's address, metrics of every node, a volume that
- * keeps its data. What answers to a URL is asked by the probes (verify_ask.c). */
+/* What addons of the file promise: metrics of every node, a volume that keeps its data. A row is
+ * for what has been proven on real machines, because `up` fails if a check does. */
 #include "addon/addon.h"
 #include "cluster/apply/verify.h"
 #include "kube/wait.h"
 
 #define COME_MS      120000 /* milliseconds after a change of the cluster */
 #define STEADY_MS    20000  /* milliseconds without a change */
-#define STARTS_MS    300000 /* milliseconds for an address, and for a pod with a new volume */
+#define STARTS_MS    300000 /* milliseconds for a pod with a new volume */
 #define METRICS_PATH "/apis/metrics.k8s.io/v1beta1/nodes"
 #define WRITES       "storage-writes"
 #define READS        "storage-reads"
@@ -15,9 +15,6 @@ static const struct {
         enum verify_check check;
         enum addon_id addon;
 } promises[] = {
-        { CHECK_BALANCER, ADDON_KUBE_VIP },
-        { CHECK_INGRESS, ADDON_TRAEFIK },
-        { CHECK_REGISTRY, ADDON_REGISTRY },
         { CHECK_METRICS, ADDON_METRICS_SERVER },
         { CHECK_STORAGE, ADDON_LOCAL_PATH },
 };
@@ -60,54 +57,6 @@ static void promise_begin(struct verify *v, int64_t deadline, const char *doing)
         v->waiting = NULL;
         v->deadline = deadline;
         step_doing(v->step, -1, "%s", doing);
-}
-
-/* ---- an address of the load balancer ---- */
-
-static void balancer_look(struct verify *v);
-static void on_balancer_timer(evutil_socket_t fd, short what, void *arg) { balancer_look(arg); }
-
-static void on_balancer(const struct kube_reply *reply, void *arg)
-{
-        struct verify *v = arg;
-        const json_t *status = json_object_get(reply->body, "status"),
-                     *first = json_array_get(
-                             json_object_get(json_object_get(status, "loadBalancer"), "ingress"),
-                             0);
-        const char *ip = json_string_value(json_object_get(first, "ip"));
-        struct ip address;
-        promise_waits(v, reply->error);
-        if (ip && ip_parse(ip, &address)) {
-                v->balancer = arena_strdup(v->site->arena, ip);
-        } else if (clock_ms() < v->deadline) {
-                verify_later(v, on_balancer_timer);
-                return;
-        } else {
-                const char *why = v->waiting ? v->waiting : "the Service gets no address";
-                verify_row(v, CHECK_BALANCER, "cluster", "a Service of type LoadBalancer", why);
-                verify_failed(v,
-                        "see whether an address is free in the addon's values.addresses, and the log of kube-vip-cloud-provider (kubectl -n kube-system logs deployment/kube-vip-cloud-provider)",
-                        "a Service of type LoadBalancer: %s", why);
-        }
-        verify_ask(v);
-}
-
-static void balancer_look(struct verify *v)
-{
-        promise_ask(v,
-                arena_printf(
-                        v->site->arena, VERIFY_NAMESPACE_PATH "/services/%s-balanced", v->name),
-                on_balancer);
-}
-
-void verify_balancer(struct verify *v)
-{
-        if (!verify_promised(v->site->cluster, CHECK_BALANCER)) {
-                verify_ask(v);
-                return;
-        }
-        promise_begin(v, clock_ms() + STARTS_MS, "waiting for the address of a load balancer");
-        balancer_look(v);
 }
 
 /* ---- storage: one pod writes, a second one reads ---- */

@@ -16,9 +16,6 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_EXEC] = "exec",
         [CHECK_LOGS] = "logs",
         [CHECK_LOGIN] = "login",
-        [CHECK_BALANCER] = "load balancer",
-        [CHECK_INGRESS] = "ingress",
-        [CHECK_REGISTRY] = "registry",
         [CHECK_METRICS] = "metrics",
         [CHECK_STORAGE] = "storage",
 };
