@@ -26,6 +26,7 @@ class Paper:
     def __init__(self):
         self.faults, self.asked, self.log, self.hidden = {}, Counter(), [], {}
         self.lock = threading.RLock()
+        self.blind = False  # filters for marks are not known, and therefore ignored
         self.quota = {"servers": 100, "ports": 500}
         self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers")}
         self.add("networks", {"name": "public", "router:external": True, "description": ""})
@@ -121,7 +122,7 @@ class Paper:
 
     # --- answers ---
     def answer(self, method, path, query, body):
-        one = {k: v[0] for k, v in query.items()}
+        one = {k: v[0] for k, v in query.items() if not (self.blind and k in ("description", "tags"))}
         if path.startswith("/network/v2.0/"):
             return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), one, body)
         if path.startswith("/compute/v2.1/"):
@@ -171,7 +172,7 @@ class Paper:
         if path == [""]:
             return 200, {"version": {"id": "v2.1", "version": "2.96", "min_version": "2.1"}}
         if path == ["servers", "detail"]:
-            return 200, {"servers": [s for s in self.visible("servers") if one.get("tags") in s["tags"]]}
+            return 200, {"servers": [s for s in self.visible("servers") if one.get("tags") in (None, *s["tags"])]}
         if path == ["servers"]:
             return 202, self.server(body)
         if path[0] == "servers" and method == "DELETE":
@@ -200,7 +201,7 @@ class Paper:
     def octavia(self, method, path, one, body):
         balancers = self.things["loadbalancers"]
         if path == ["loadbalancers"] and method == "GET":
-            return 200, {"loadbalancers": [b for b in self.visible("loadbalancers") if one.get("tags") in b["tags"]]}
+            return 200, {"loadbalancers": [b for b in self.visible("loadbalancers") if one.get("tags") in (None, *b["tags"])]}
         if path == ["loadbalancers"]:
             b = body["loadbalancer"]
             new = self.add("loadbalancers", {**b, "provisioning_status": "ACTIVE", "pools": [{"id": "pool-" + b["name"]}]})

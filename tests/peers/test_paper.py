@@ -58,7 +58,7 @@ class Boats:
 
     def must(self, verb, *nodes):
         status, said = self.call(verb, *nodes)
-        assert status == 0, said
+        assert status == 0, said[-3:]
         return said
 
     def listed(self):
@@ -116,6 +116,27 @@ def test_life(boats):
     boats.must("down")
     assert not cloud.ours(MARK)
     assert json.dumps(cloud.things, sort_keys=True) == foreign
+
+
+def test_filters_are_ignored(boats):
+    """A service that does not know a filter answers with everything: nobody else's is found, used or deleted."""
+    cloud, other = boats.cloud, {"description": "slipway-zz99z"}
+    cloud.blind = True
+    network = cloud.add("networks", {"name": "boats", **other})
+    subnet = cloud.create("subnets", {"network_id": network["id"], "cidr": "10.91.0.0/24", **other})
+    for kind in ("routers", "security-groups", "floatingips"):
+        cloud.create(kind, {"name": "boats", **other})
+    port = cloud.create("ports", {"name": "worker-1", "network_id": network["id"], "fixed_ips": [{"subnet_id": subnet["id"]}], **other})
+    cloud.server({"server": {"name": "worker-1", "networks": [{"port": port["id"]}], "tags": ["slipway-zz99z"], "metadata": {}, "user_data": ""}})
+    cloud.add("loadbalancers", {"name": "boats", "vip_port_id": port["id"], "vip_address": "10.91.0.9", "pools": [{"id": "theirs"}], "members": [], "tags": ["slipway-zz99z"], "description": ""})
+    foreign = json.dumps(cloud.things, sort_keys=True)
+    assert {m["state"] for m in boats.listed().values()} == {"absent"} and not boats.must("others")
+    boats.must("down")
+    assert json.dumps(cloud.things, sort_keys=True) == foreign
+    boats.must("up")
+    assert {m["state"] for m in boats.listed().values()} == {"running"} and not cloud.twins(MARK)
+    boats.must("down")
+    assert not cloud.ours(MARK) and json.dumps(cloud.things, sort_keys=True) == foreign
 
 
 def test_plan(boats):

@@ -29,11 +29,6 @@ void *os_append(struct arena *a, struct answers *list, const struct answer_schem
         return all + list->n++ * s->size;
 }
 
-static bool os_marked(const struct os *os, const char *description)
-{
-        return os->mark && description && streq(description, os->mark);
-}
-
 /* The node of the file with this name, or NULL. */
 static struct os_spot *os_spot_of(const struct os *os, const char *name)
 {
@@ -48,14 +43,17 @@ static void look_list(struct os_job *j, const struct call_reply *reply, void *ar
 {
         struct error err CLEANUP(error_release) = { 0 };
         const struct os_list *l = arg;
-        if (call_read_list(&os_calls[l->call], reply, &j->os->found.arena, l->into, &err) < 0)
+        struct arena *a = &j->os->found.arena;
+        int r = l->ours ? os_read_ours(j->os, l->call, reply, a, l->into, &err)
+                        : call_read_list(&os_calls[l->call], reply, a, l->into, &err);
+        if (r < 0)
                 job_fail(j, &err);
 }
 
 void job_list(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into)
 {
         struct os_list *l = arena_new(j->os->run->arena, struct os_list);
-        *l = (struct os_list){ call, into };
+        *l = (struct os_list){ call, into, .ours = args && streq(args[0].key, "mark") };
         job_ask(j, &(struct os_ask){ .call = call, .args = args, .fn = look_list, .arg = l });
 }
 

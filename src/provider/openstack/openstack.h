@@ -155,11 +155,18 @@ void job_start(struct os *os, const os_stage *stages,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg);
 
+/* ---- marks.c ---- */
+bool os_marked(const struct os *os, const char *description);
+/* Of a list that was asked for by the mark, the objects that have it. */
+int os_read_ours(const struct os *os, enum os_call call, const struct call_reply *reply,
+        struct arena *a, struct answers *out, struct error *err);
+
 /* ---- look.c ---- */
 extern const os_stage os_look_stages[];
 struct os_list {
         enum os_call call;
         struct answers *into;
+        bool ours; /* only what has the mark */
 };
 void job_list(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into);
 int openstack_list(struct provider_run *run, struct machine *out, struct error *err);

@@ -25,8 +25,7 @@ static void stage_destroy_port(struct os_job *j)
         const struct os_floating_ip *floating = f->floating.v;
         for (size_t i = 0; i < f->ports.n; i++) {
                 struct pair id[] = { { "id", ports[i].id }, { 0 } };
-                if (!destroy_named(ports[i].name, d->m) || !ports[i].description || !j->os->mark ||
-                        !streq(ports[i].description, j->os->mark))
+                if (!destroy_named(ports[i].name, d->m) || !os_marked(j->os, ports[i].description))
                         continue;
                 job_ask(j,
                         &(struct os_ask){

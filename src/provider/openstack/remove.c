@@ -37,6 +37,15 @@ static bool sweep_takes(const struct os *os, const struct sweep_row *row, const 
         return !row->named || (s->name && !strncmp(s->name, os->name, n) && s->name[n] == '-');
 }
 
+/* Of the rows with a mark, only what has it. */
+static int sweep_read(const struct os *os, const struct sweep_row *row,
+        const struct call_reply *reply, struct answers *out, struct error *err)
+{
+        struct arena *a = os->run->arena;
+        return row->named ? call_read_list(&os_calls[row->list], reply, a, out, err)
+                          : os_read_ours(os, row->list, reply, a, out, err);
+}
+
 static const struct swept *swept_at(
         const struct sweep_row *row, const struct answers *all, size_t i)
 {
@@ -77,7 +86,7 @@ static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void
         struct error err CLEANUP(error_release) = { 0 };
         struct answers all = { 0 };
         size_t n = 0;
-        if (call_read_list(&os_calls[row->list], reply, j->os->run->arena, &all, &err) < 0) {
+        if (sweep_read(j->os, row, reply, &all, &err) < 0) {
                 job_fail(j, &err);
                 return;
         }
@@ -115,14 +124,13 @@ static void stage_sweep(struct os_job *j)
 
 struct proof {
         struct answers lists[ARRAY_SIZE(sweep)];
-        struct os_list rows[ARRAY_SIZE(sweep)];
 };
 
 static void on_proof_list(struct os_job *j, const struct call_reply *reply, void *arg)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        const struct os_list *l = arg;
-        if (call_read_list(&os_calls[l->call], reply, j->os->run->arena, l->into, &err) < 0)
+        const struct sweep_row *row = arg;
+        if (sweep_read(j->os, row, reply, &j->os->proof->lists[row - sweep], &err) < 0)
                 job_fail(j, &err);
 }
 
@@ -130,15 +138,13 @@ static void stage_proof_ask(struct os_job *j)
 {
         struct os *os = j->os;
         struct pair mark[] = { { "mark", os->mark }, { 0 } };
-        struct proof *p = os->proof = arena_new(os->run->arena, struct proof);
-        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++) {
-                p->rows[i] = (struct os_list){ sweep[i].list, &p->lists[i] };
+        os->proof = arena_new(os->run->arena, struct proof);
+        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++)
                 if (sweep_wanted(os, &sweep[i]))
                         job_ask(j, &(struct os_ask){ .call = sweep[i].list,
                                            .args = sweep[i].named ? NULL : mark,
                                            .fn = on_proof_list,
-                                           .arg = &p->rows[i] });
-        }
+                                           .arg = (void *)&sweep[i] });
 }
 
 static void stage_proof(struct os_job *j)

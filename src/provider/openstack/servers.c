@@ -163,8 +163,7 @@ static void on_polled(const struct call_reply *reply, void *arg)
         struct arena a CLEANUP(arena_release) = { 0 };
         struct answers list = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        bool read = !reply->fault &&
-                    call_read_list(&os_calls[OS_LIST_SERVERS], reply, &a, &list, &err) == 0;
+        bool read = !reply->fault && os_read_ours(os, OS_LIST_SERVERS, reply, &a, &list, &err) == 0;
         struct os_wait *all = os->waits;
         os->polling = NULL;
         os->waits = NULL;
