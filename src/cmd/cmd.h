@@ -38,7 +38,8 @@ struct options {
         const char *lines, *kubeconfig, *ttl, *user, *token_file, *to;
         bool follow, merge, oidc, use, yes, exit_code, watch, hardening;
         bool ask_sudo_password, finish, control_plane, ssh_config, ansible;
-        bool no_cleanup, all;
+        bool no_cleanup, all, delete;
+        const char *prefix; /* --prefix */
         const char *cleanup_timeout;
         const char *key; /* --key */
         struct strings ssh_options;
@@ -98,6 +99,7 @@ int cmd_programs(const struct options *o, struct error *err);
 int cmd_report(const struct options *o, struct error *err);
 int cmd_render(const struct options *o, struct error *err);
 int cmd_reboot(const struct options *o, struct error *err);
+int cmd_leaks(const struct options *o, struct error *err);
 int cmd_remove_node(const struct options *o, struct error *err);
 int cmd_reset(const struct options *o, struct error *err);
 int cmd_scale(const struct options *o, struct error *err);

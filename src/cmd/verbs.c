@@ -241,6 +241,18 @@ const struct verb verb_table[] = {
                         "directory; no machine is contacted. Neither contains a password.",
                 .options = "ssh-config ansible",
                 .run = cmd_inventory },
+        { .name = "leaks",
+                .args = "",
+                .summary = "list what slipway created in a cloud and no cluster uses",
+                .help = "Lists resources of the cloud that have a mark of slipway's and belong to "
+                        "no node of this cluster, with the prefix of the cluster that created them. "
+                        "Those of this cluster are deleted with --delete, after a confirmation. "
+                        "Those of other clusters may be in use: if the state directory of one is "
+                        "lost, --prefix PREFIX lists everything with its prefix, and --prefix "
+                        "PREFIX --delete deletes it, machines and load balancers too. Resources "
+                        "without a mark are never listed or deleted.",
+                .options = "prefix delete yes",
+                .run = cmd_leaks },
         { .name = "export",
                 .args = "terraform",
                 .arg_words = "terraform",

@@ -81,7 +81,7 @@ int login_remove(const struct provider_run *run, struct error *err)
 {
         static const char *const names[] = { "ssh", "known_hosts", "known_hosts.old" };
         int r = 0;
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++) {
+        for (size_t i = 0; r == 0 && !run->abandoned && i < ARRAY_SIZE(names); i++) {
                 char *path CLEANUP(free_p) = path_join(run->state, names[i]);
                 r = dir_remove(path, err);
         }

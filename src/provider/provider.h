@@ -32,6 +32,9 @@ struct provider_run {
         /* identity.prefix: what the cluster has in a cloud is marked with it. NULL: there is no
          * Identity yet, so nothing there can be the cluster's */
         const char *prefix;
+        /* the prefix is of another cluster, which is no more: nothing that it left is in use, and
+         * nothing in `state` is its own */
+        bool abandoned;
         void *own; /* the provider's, from the first call until close */
 };
 
@@ -49,10 +52,12 @@ void survey_line(struct provider_run *run, struct survey *s, const char *fmt, ..
 void survey_problem(struct provider_run *run, struct survey *s, const char *hint, const char *fmt,
         ...) PRINTF(4, 5);
 
-/* Something in a cloud that has a mark of slipway's and belongs to no node of the file. */
+/* Something in a cloud that has a mark of slipway's and belongs to no node of the file. What all
+ * nodes share is none, as long as its cluster is not abandoned. */
 struct leak {
         const char *kind, *id, *name; /* "port"; name may be NULL */
-        bool ours;                    /* it has the mark of this cluster: it may be deleted */
+        const char *prefix;           /* of the cluster that made it */
+        bool ours;                    /* that is run->prefix: it may be deleted */
 };
 struct leaks {
         struct leak *v;
@@ -100,7 +105,8 @@ struct provider_ops {
         /* The end of a machine's console; NULL: the provider has none. */
         int (*console)(struct provider_run *run, const struct machine *m, struct str *out,
                 struct error *err);
-        /* What was left behind; NULL: the provider cannot tell. */
+        /* What was left behind, in an order in which it can be deleted; after list. What an
+         * abandoned cluster left is deleted by cleanup. NULL: the provider cannot tell. */
         int (*leaks)(struct provider_run *run, struct leaks *out, struct error *err);
         int (*leak_delete)(struct provider_run *run, const struct leak *l, struct error *err);
         void (*close)(struct provider_run *run); /* frees run->own; NULL: there is none */

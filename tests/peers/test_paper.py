@@ -139,13 +139,53 @@ def test_filters_are_ignored(boats):
     assert not cloud.ours(MARK) and json.dumps(cloud.things, sort_keys=True) == foreign
 
 
+def drive(boats, *words, status=0):
+    p = subprocess.run([SLIPWAY, *words], cwd=boats.dir, env={**CLEAN, "OS_CLIENT_CONFIG_FILE": str(boats.dir / "clouds.yaml")}, stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, timeout=600)
+    assert p.returncode == status, p.stdout + p.stderr
+    return p.stdout + p.stderr
+
+
+def test_lost_state(boats):
+    """A cluster whose state directory is not here is not made a second time, and can be found and deleted by its prefix."""
+    foreign = json.dumps(boats.cloud.things, sort_keys=True)
+    boats.must("up")
+    boats.cloud.log[:] = []
+    said = drive(boats, "plan", status=8)
+    assert "the cloud has another cluster boats, with the prefix ab12c, that this state directory does not know" in said and "--prefix ab12c --delete" in said
+    assert "load balancer" in (said := drive(boats, "leaks")) and "belong to other clusters" in said and said.count("ab12c") > 10
+    drive(boats, "leaks", "--delete", "--yes")
+    assert "type ab12c, or give --yes" in drive(boats, "leaks", "--prefix", "ab12c", "--delete", status=2)
+    assert "not five small letters and digits" in drive(boats, "leaks", "--prefix", "../etc", status=2)
+    assert "nothing is left over" in drive(boats, "leaks", "--prefix", "zz99z", "--delete", "--yes")
+    assert not boats.cloud.posts()
+    drive(boats, "leaks", "--prefix", "ab12c", "--delete", "--yes")
+    assert json.dumps(boats.cloud.things, sort_keys=True) == foreign
+    assert "nothing is left over" in drive(boats, "leaks")
+
+
+def test_leaks_of_this_cluster(boats):
+    """Machines of no node and of no record; what the nodes have and share is none."""
+    drive(boats, "kubeconfig")  # makes the Identity
+    prefix = json.loads((boats.dir / ".slipway/boats/identity.json").read_text())["prefix"]
+    assert boats.call("up", prefix=prefix)[0] == 0
+    assert "nothing is left over" in drive(boats, "leaks")
+    all, text = len(boats.cloud.ours(f"slipway-{prefix}")), boats.text
+    boats.write(text.replace("count: 2", "count: 1"))
+    leaks = json.loads(drive(boats, "leaks", "-o", "json"))
+    assert sorted((x["kind"], x["name"], x["ours"]) for x in leaks) == [("port", "worker-2", True), ("server", "worker-2", True)]
+    assert f"--prefix: {prefix} is this cluster's own" in drive(boats, "leaks", "--prefix", prefix, "--delete", "--yes", status=2)
+    drive(boats, "leaks", "--delete", "--yes")
+    assert "nothing is left over" in drive(boats, "leaks")
+    assert len(boats.cloud.ours(f"slipway-{prefix}")) == all - 2
+
+
 def test_plan(boats):
     """What people see before anything is made; the kubeconfig has the address that the balancer will have."""
     def slipway(*words, status=0):
-        p = subprocess.run([SLIPWAY, *words], cwd=boats.dir, env={**CLEAN, "OS_CLIENT_CONFIG_FILE": str(boats.dir / "clouds.yaml")}, stdin=subprocess.DEVNULL,
-                           capture_output=True, text=True, timeout=600)
-        assert p.returncode == status and not boats.cloud.posts(), p.stdout + p.stderr
-        return p.stdout + p.stderr
+        said = drive(boats, *words, status=status)
+        assert not boats.cloud.posts()
+        return said
     said = slipway("plan")
     for line in ("network boats, 10.90.0.0/24, with a router to public", "security group boats, with its rules", "6 ports", "load balancer boats", "3 servers m1.k8s"):
         assert f"  openstack: {line}" in said, said

@@ -8,19 +8,29 @@ bool os_marked(const struct os *os, const char *description)
         return os->mark && description && streq(description, os->mark);
 }
 
-/* Neutron's objects have the mark as their description, those of nova and octavia as a tag. */
-static bool marked_object(const struct os *os, const struct call_row *row, const void *object)
+static const char *mark_in(const struct strings *tags)
 {
+        for (size_t i = 0; i < tags->n; i++)
+                if (has_prefix(tags->v[i], OS_MARK))
+                        return tags->v[i];
+        return NULL;
+}
+
+/* Neutron's objects have the mark as their description, those of nova and octavia as a tag. */
+const char *os_mark_of(enum os_call call, const void *object)
+{
+        const struct call_row *row = &os_calls[call];
         const char *wanted = streq(row->service, "network") ? "description" : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];
                 const void *value = (const char *)object + f->offset;
                 if (!streq(f->path, wanted))
                         continue;
-                return f->type == A_TEXTS ? os->mark && strings_contain(value, os->mark)
-                                          : os_marked(os, *(const char *const *)value);
+                const char *text =
+                        f->type == A_TEXTS ? mark_in(value) : *(const char *const *)value;
+                return text && has_prefix(text, OS_MARK) ? text : NULL;
         }
-        return false;
+        return NULL;
 }
 
 int os_read_ours(const struct os *os, enum os_call call, const struct call_reply *reply,
@@ -33,7 +43,7 @@ int os_read_ours(const struct os *os, enum os_call call, const struct call_reply
                 return r;
         char *all = out->v;
         for (size_t i = 0; i < out->n; i++)
-                if (marked_object(os, row, all + i * size))
+                if (os_marked(os, os_mark_of(call, all + i * size)))
                         memmove(all + kept++ * size, all + i * size, size);
         out->n = kept;
         return 0;

@@ -62,7 +62,7 @@ int os_of(struct provider_run *run, struct os **out, struct error *err)
         os->run = run;
         os->options = &run->cluster->provider.openstack;
         if (run->prefix) {
-                os->mark = arena_printf(run->cluster->arena, "slipway-%s", run->prefix);
+                os->mark = arena_printf(run->cluster->arena, OS_MARK "%s", run->prefix);
                 os->name =
                         arena_printf(run->cluster->arena, "%s-%s", run->cluster->name, run->prefix);
         }
@@ -125,6 +125,8 @@ const struct provider_ops openstack_ops = {
         .destroy = openstack_destroy,
         .cleanup = openstack_cleanup,
         .members = openstack_members,
+        .leaks = openstack_leaks,
+        .leak_delete = openstack_leak_delete,
         .console = openstack_console,
         .close = os_close,
         .stop = openstack_stop,

@@ -22,10 +22,13 @@
 
 extern const struct provider_ops openstack_ops;
 
+#define OS_MARK "slipway-" /* and identity.prefix */
+
 struct event;
 struct os;
 struct os_job;
 struct os_wait;
+struct leaks_job;
 struct proof;
 
 /* A session on one event loop: the run's, or one of its own for who must not return before the
@@ -89,6 +92,7 @@ struct os {
         struct ip vip;    /* the API's address, once it is chosen */
         bool any_address; /* the cloud chooses: one that was chosen here is taken */
         struct proof *proof;
+        struct leaks_job *leaking;
         struct os_job *jobs;
         struct os_wait *waits; /* for servers */
         struct event *poll;
@@ -157,6 +161,8 @@ void job_start(struct os *os, const os_stage *stages,
 
 /* ---- marks.c ---- */
 bool os_marked(const struct os *os, const char *description);
+/* The mark of an object of this call's answer, this cluster's or another's; NULL: it has none. */
+const char *os_mark_of(enum os_call call, const void *object);
 /* Of a list that was asked for by the mark, the objects that have it. */
 int os_read_ours(const struct os *os, enum os_call call, const struct call_reply *reply,
         struct arena *a, struct answers *out, struct error *err);
@@ -243,6 +249,27 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
+#define OS_SWEEP_COUNT 9
+extern const struct sweep_row {
+        const char *kind;
+        enum os_call list, delete;
+        bool named; /* it has no mark: its name begins with NAME-P- */
+} os_sweep[OS_SWEEP_COUNT];
+/* All structs of answers that are swept begin with id and name (of a floating IP, its address). */
+struct swept {
+        const char *id, *name;
+};
+bool sweep_wanted(const struct os *os, const struct sweep_row *row);
+bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s);
+const struct swept *swept_at(const struct sweep_row *row, const struct answers *all, size_t i);
 int openstack_cleanup(struct provider_run *run, struct error *err);
+
+/* ---- leaks.c ---- */
+int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *err);
+int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct error *err);
+/* An error if the cloud has a cluster of this name with another prefix, and nothing of ours: the
+ * state directory is somewhere else or lost, and a second cluster would be made beside the first.
+ */
+int os_same_name(const struct os *os, struct error *err);
 
 #endif

@@ -5,11 +5,7 @@
 #include "provider/login.h"
 #include "provider/openstack/openstack.h"
 
-static const struct sweep_row {
-        const char *kind;
-        enum os_call list, delete;
-        bool named; /* it has no mark: its name begins with NAME-P- */
-} sweep[] = {
+const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
         { "load balancer", OS_LIST_BALANCERS, OS_DELETE_BALANCER },
         { "floating IP", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP },
@@ -21,17 +17,12 @@ static const struct sweep_row {
         { "network", OS_LIST_NETWORKS, OS_DELETE_NETWORK },
 };
 
-/* All structs of answers that are swept begin with id and name (of a floating IP, its address). */
-struct swept {
-        const char *id, *name;
-};
-
-static bool sweep_wanted(const struct os *os, const struct sweep_row *row)
+bool sweep_wanted(const struct os *os, const struct sweep_row *row)
 {
         return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;
 }
 
-static bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s)
+bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s)
 {
         size_t n = strlen(os->name);
         return !row->named || (s->name && !strncmp(s->name, os->name, n) && s->name[n] == '-');
@@ -46,8 +37,7 @@ static int sweep_read(const struct os *os, const struct sweep_row *row,
                           : os_read_ours(os, row->list, reply, a, out, err);
 }
 
-static const struct swept *swept_at(
-        const struct sweep_row *row, const struct answers *all, size_t i)
+const struct swept *swept_at(const struct sweep_row *row, const struct answers *all, size_t i)
 {
         return (const void *)((const char *)all->v + i * os_calls[row->list].answer->size);
 }
@@ -82,7 +72,7 @@ static void sweep_delete(struct os_job *j, const struct sweep_row *row, const st
 
 static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void *arg)
 {
-        const struct sweep_row *row = &sweep[j->row];
+        const struct sweep_row *row = &os_sweep[j->row];
         struct error err CLEANUP(error_release) = { 0 };
         struct answers all = { 0 };
         size_t n = 0;
@@ -112,25 +102,25 @@ static void stage_sweep(struct os_job *j)
 {
         struct os *os = j->os;
         struct pair mark[] = { { "mark", os->mark }, { 0 } };
-        while (j->row < ARRAY_SIZE(sweep) && !sweep_wanted(os, &sweep[j->row]))
+        while (j->row < OS_SWEEP_COUNT && !sweep_wanted(os, &os_sweep[j->row]))
                 j->row++;
-        if (j->row < ARRAY_SIZE(sweep))
-                job_ask(j, &(struct os_ask){ .call = sweep[j->row].list,
-                                   .args = sweep[j->row].named ? NULL : mark,
+        if (j->row < OS_SWEEP_COUNT)
+                job_ask(j, &(struct os_ask){ .call = os_sweep[j->row].list,
+                                   .args = os_sweep[j->row].named ? NULL : mark,
                                    .fn = on_sweep_list });
 }
 
 /* ---- the proof ---- */
 
 struct proof {
-        struct answers lists[ARRAY_SIZE(sweep)];
+        struct answers lists[OS_SWEEP_COUNT];
 };
 
 static void on_proof_list(struct os_job *j, const struct call_reply *reply, void *arg)
 {
         struct error err CLEANUP(error_release) = { 0 };
         const struct sweep_row *row = arg;
-        if (sweep_read(j->os, row, reply, &j->os->proof->lists[row - sweep], &err) < 0)
+        if (sweep_read(j->os, row, reply, &j->os->proof->lists[row - os_sweep], &err) < 0)
                 job_fail(j, &err);
 }
 
@@ -139,12 +129,12 @@ static void stage_proof_ask(struct os_job *j)
         struct os *os = j->os;
         struct pair mark[] = { { "mark", os->mark }, { 0 } };
         os->proof = arena_new(os->run->arena, struct proof);
-        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++)
-                if (sweep_wanted(os, &sweep[i]))
-                        job_ask(j, &(struct os_ask){ .call = sweep[i].list,
-                                           .args = sweep[i].named ? NULL : mark,
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
+                if (sweep_wanted(os, &os_sweep[i]))
+                        job_ask(j, &(struct os_ask){ .call = os_sweep[i].list,
+                                           .args = os_sweep[i].named ? NULL : mark,
                                            .fn = on_proof_list,
-                                           .arg = (void *)&sweep[i] });
+                                           .arg = (void *)&os_sweep[i] });
 }
 
 static void stage_proof(struct os_job *j)
@@ -153,11 +143,11 @@ static void stage_proof(struct os_job *j)
         const struct proof *p = os->proof;
         struct str left CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
-        for (size_t i = 0; i < ARRAY_SIZE(sweep); i++)
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
                 for (size_t k = 0; k < p->lists[i].n; k++) {
-                        const struct swept *s = swept_at(&sweep[i], &p->lists[i], k);
-                        if (sweep_takes(os, &sweep[i], s))
-                                str_addf(&left, "%s%s %s", left.len ? ", " : "", sweep[i].kind,
+                        const struct swept *s = swept_at(&os_sweep[i], &p->lists[i], k);
+                        if (sweep_takes(os, &os_sweep[i], s))
+                                str_addf(&left, "%s%s %s", left.len ? ", " : "", os_sweep[i].kind,
                                         s->id);
                 }
         if (!left.len)

@@ -157,7 +157,7 @@ static void stage_look_up(struct os_job *j)
                 struct pair named[] = { { id ? "id" : "name", o->external_network }, { 0 } };
                 look_up(j, OS_LIST_NETWORKS, named, &l->externals);
         }
-        if (!os_own_group(os))
+        if (!os_own_group(os) || !os->found.group)
                 look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
         look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
         look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
@@ -379,7 +379,7 @@ int openstack_survey(struct provider_run *run, const struct machine *machines, s
         }
         if (!any)
                 return 0;
-        if ((r = job_run(os, stages, err)) < 0)
+        if ((r = job_run(os, stages, err)) < 0 || (r = os_same_name(os, err)) < 0)
                 return r;
         for (size_t i = 0; i < os->looked.image_count; i++)
                 needs_image(&n, i);

@@ -1,0 +1,139 @@
+/* leaks: what slipway created in a cloud and no longer belongs to a cluster. */
+#include <event2/event.h>
+
+#include "cmd/operate.h"
+
+static json_t *leak_json(const struct leak *l)
+{
+        return json_pack("{s:s, s:s, s:s, s:s, s:b}", "kind", l->kind, "id", l->id, "name",
+                l->name ? l->name : "", "prefix", l->prefix, "ours", (int)l->ours);
+}
+
+/* A removed node is no leak as long as the record has it: up removes it with its data. */
+static bool leak_recorded(const struct site *s, const struct leak *l)
+{
+        return l->ours && !s->provider.abandoned && l->name &&
+               records_find(&s->found.record, l->name);
+}
+
+static size_t leaks_print(const struct options *o, const struct site *s, const struct leaks *all)
+{
+        json_t *list = json_array();
+        size_t ours = 0, others = 0;
+        for (size_t i = 0; i < all->n; i++) {
+                const struct leak *l = &all->v[i];
+                if (leak_recorded(s, l) || (!l->ours && s->provider.abandoned))
+                        continue;
+                ours += l->ours;
+                others += !l->ours;
+                json_array_append_new(list, leak_json(l));
+                if (!cmd_json(o))
+                        print("%-15s %-36s %-24s %s\n", l->kind, l->id, l->name ? l->name : "",
+                                l->ours ? "of no node" : l->prefix);
+        }
+        if (cmd_json(o))
+                print_json(list, JSON_INDENT(2));
+        else if (!ours && !others)
+                print("nothing is left over.\n");
+        if (!cmd_json(o) && others)
+                print("%zu of them belong to other clusters: slipway cannot know whether those are in use. 'slipway leaks --prefix PREFIX --delete' deletes everything of one.\n",
+                        others);
+        if (!cmd_json(o) && ours && !o->delete)
+                print("'slipway leaks%s%s --delete' deletes %s.\n", o->prefix ? " --prefix " : "",
+                        o->prefix ? o->prefix : "", ours == 1 ? "it" : "them");
+        json_decref(list);
+        return ours;
+}
+
+static int leaks_confirm(const struct options *o, const struct site *s, size_t n, struct error *err)
+{
+        const char *wanted = o->prefix ? o->prefix : "yes";
+        if (o->yes)
+                return 0;
+        if (operate_approval(o) == APPROVAL_ASK) {
+                print("%zu resource%s will be deleted, with all data. Type %s to go on: ", n,
+                        n == 1 ? "" : "s", wanted);
+                fflush(stdout);
+                if (operate_answer(wanted))
+                        return 0;
+        }
+        error_set(err, ECANCELED, EXIT_USAGE, "nothing was changed");
+        return error_hint(err, "type %s, or give --yes", wanted);
+}
+
+static int leaks_delete(struct site *s, const struct leaks *all, struct error *err)
+{
+        int r = 0;
+        if (s->provider.abandoned)
+                return s->ops->cleanup(&s->provider, err);
+        for (size_t i = 0; r == 0 && i < all->n; i++)
+                if (all->v[i].ours && !leak_recorded(s, &all->v[i]))
+                        r = s->ops->leak_delete(&s->provider, &all->v[i], err);
+        return r;
+}
+
+/* The run's own prefix gives way to that of a cluster whose state directory is lost. */
+static int leaks_prefix(const struct options *o, struct site *s, struct error *err)
+{
+        const char *p = o->prefix;
+        if (!p)
+                return 0;
+        if (strlen(p) != 5 || strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789") != 5)
+                return error_set(err, EINVAL, EXIT_USAGE,
+                        "--prefix: '%s' is not five small letters and digits", p);
+        if (s->identity.prefix && streq(s->identity.prefix, p)) {
+                error_set(err, EINVAL, EXIT_USAGE, "--prefix: %s is this cluster's own", p);
+                return error_hint(err, "'slipway down' deletes this cluster");
+        }
+        if (s->ops->close)
+                s->ops->close(&s->provider);
+        s->provider.prefix = p;
+        s->provider.abandoned = true;
+        return s->ops->list(&s->provider, s->machines, err);
+}
+
+/* Lists, asks, deletes, and lists again: what is left is said. */
+static int leaks_run(const struct options *o, struct site *s, struct error *err)
+{
+        struct leaks all = { 0 };
+        if (!s->ops->leaks) {
+                error_set(err, ENOTSUP, EXIT_USAGE,
+                        "provider %s creates nothing in a cloud that could be left over",
+                        s->ops->name);
+                return error_hint(err, "leaks is for provider openstack");
+        }
+        int r = leaks_prefix(o, s, err);
+        if (r == 0)
+                r = s->ops->leaks(&s->provider, &all, err);
+        if (r < 0)
+                return r;
+        size_t n = leaks_print(o, s, &all);
+        if (!o->delete || !n)
+                return 0;
+        r = leaks_confirm(o, s, n, err);
+        if (r == 0)
+                r = leaks_delete(s, &all, err);
+        if (r == 0 && !cmd_json(o))
+                print("%zu resource%s deleted.\n", n, n == 1 ? " was" : "s were");
+        return r;
+}
+
+int cmd_leaks(const struct options *o, struct error *err)
+{
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct event_base *base CLEANUP(base_free) = event_base_new();
+        struct site s = { .identity.lock = -1 };
+        struct cluster *c;
+        int r = cmd_load(o, &a, &c, err);
+        if (r < 0)
+                return r;
+        r = site_look(&s, base, &a, c, operate_state(o), err);
+        if (r == 0 && o->delete &&!o->prefix && s.identity.prefix) { /* no run beside it */
+                site_release(&s);
+                r = site_open(&s, base, &a, c, operate_state(o), "leaks", err);
+        }
+        if (r == 0)
+                r = leaks_run(o, &s, err);
+        site_release(&s);
+        return r;
+}

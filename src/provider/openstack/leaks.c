@@ -1,0 +1,155 @@
+/* What carries a mark of slipway's and belongs to nothing: of this cluster, what has the name of no
+ * node; of others, everything, because their files are not known here. */
+#include "provider/openstack/openstack.h"
+
+struct leaks_list {
+        const struct sweep_row *row;
+        struct answers all;
+};
+
+struct leaks_job {
+        struct leaks_list lists[OS_SWEEP_COUNT];
+};
+
+static void on_leaks_list(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct leaks_list *l = arg;
+        struct error err CLEANUP(error_release) = { 0 };
+        if (call_read_list(&os_calls[l->row->list], reply, j->os->run->arena, &l->all, &err) < 0)
+                job_fail(j, &err);
+}
+
+static void stage_leaks_ask(struct os_job *j)
+{
+        struct leaks_job *all = j->os->leaking;
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++) {
+                all->lists[i].row = &os_sweep[i];
+                if (sweep_wanted(j->os, &os_sweep[i]))
+                        job_ask(j, &(struct os_ask){ .call = os_sweep[i].list,
+                                           .fn = on_leaks_list,
+                                           .arg = &all->lists[i] });
+        }
+}
+
+/* ---- what belongs to something ---- */
+
+static bool leak_node(const struct os *os, const char *name)
+{
+        char *api CLEANUP(free_p) = xasprintf("%s-api", os->name);
+        return name && (cluster_node(os->run->cluster, name) || streq(name, api));
+}
+
+static bool leak_port(const struct os *os, const char *id)
+{
+        const struct os_port *ports = os->found.ports.v;
+        for (size_t i = 0; id && i < os->found.ports.n; i++)
+                if (streq(ports[i].id, id))
+                        return os_marked(os, ports[i].description) && leak_node(os, ports[i].name);
+        return false;
+}
+
+static bool leak_pool(const struct os *os, const char *name)
+{
+        const struct cluster *c = os->run->cluster;
+        for (size_t i = 0; i < c->pools.n; i++)
+                if (streq(os_server_group_name(os, &c->pools.v[i]), name))
+                        return true;
+        return false;
+}
+
+/* Of this cluster: whether the file has use for it. */
+static bool leak_used(const struct os *os, const struct sweep_row *row, const struct swept *s)
+{
+        switch (row->list) {
+        case OS_LIST_SERVERS:
+        case OS_LIST_PORTS:
+                return leak_node(os, s->name);
+        case OS_LIST_FLOATING_IPS:
+                return leak_port(os, ((const struct os_floating_ip *)s)->port);
+        case OS_LIST_SERVER_GROUPS:
+                return leak_pool(os, s->name);
+        default:
+                return true; /* all nodes share it */
+        }
+}
+
+static const char *leak_mark(
+        const struct os *os, const struct sweep_row *row, const struct swept *s)
+{
+        if (row->named)
+                return os->mark && sweep_takes(os, row, s) ? os->mark : NULL;
+        return os_mark_of(row->list, s);
+}
+
+int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *err)
+{
+        static const os_stage stages[] = { stage_leaks_ask, NULL };
+        struct os *os;
+        size_t most = 0;
+        int r = os_of(run, &os, err);
+        if (r < 0)
+                return r;
+        struct leaks_job *all = os->leaking = arena_new(run->arena, struct leaks_job);
+        if ((r = job_run(os, stages, err)) < 0)
+                return r;
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
+                most += all->lists[i].all.n;
+        *out = (struct leaks){ .v = arena_array(run->arena, struct leak, most + 1) };
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
+                for (size_t k = 0; k < all->lists[i].all.n; k++) {
+                        const struct swept *s = swept_at(&os_sweep[i], &all->lists[i].all, k);
+                        const char *mark = leak_mark(os, &os_sweep[i], s);
+                        bool ours = os_marked(os, mark);
+                        if (!mark || (ours && !run->abandoned && leak_used(os, &os_sweep[i], s)))
+                                continue;
+                        out->v[out->n++] = (struct leak){ .kind = os_sweep[i].kind,
+                                .id = s->id,
+                                .name = s->name,
+                                .prefix = mark + strlen(OS_MARK),
+                                .ours = ours };
+                }
+        return 0;
+}
+
+/* One of those that openstack_leaks listed as ours. */
+int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct error *err)
+{
+        struct os *os;
+        struct fault f = { 0 };
+        struct pair id[] = { { "id", l->id }, { 0 } };
+        int r = os_of(run, &os, err);
+        for (size_t i = 0; r == 0 && i < OS_SWEEP_COUNT; i++) {
+                if (!l->ours || !streq(os_sweep[i].kind, l->kind))
+                        continue;
+                if (call_do(os_session(os->sync.session), &os_calls[os_sweep[i].delete],
+                            &(struct call_args){ .args = id, .resource = l->id }, NULL, &f) < 0 &&
+                        f.kind != FAULT_ABSENT)
+                        r = fault_error(&f, err);
+        }
+        fault_release(&f);
+        return r;
+}
+
+/* ---- another cluster of this name ---- */
+
+int os_same_name(const struct os *os, struct error *err)
+{
+        const struct os_group *g = os->looked.named_groups.v;
+        const struct os_found *f = &os->found;
+        const char *name = os->run->cluster->name;
+        size_t n = strlen(name);
+        for (size_t i = 0; !f->group && !f->servers.n && i < os->looked.named_groups.n; i++) {
+                const char *mark = os_mark_of(OS_LIST_GROUPS, &g[i]);
+                const char *prefix = mark ? mark + strlen(OS_MARK) : "";
+                if (!mark || os_marked(os, mark) || !g[i].name || strncmp(g[i].name, name, n) ||
+                        g[i].name[n] != '-' || !streq(g[i].name + n + 1, prefix))
+                        continue;
+                error_set(err, EEXIST, EXIT_STATE,
+                        "the cloud has another cluster %s, with the prefix %s, that this state directory does not know",
+                        name, prefix);
+                return error_hint(err,
+                        "give its state directory with --state, choose another metadata.name, or delete it with 'slipway leaks --prefix %s --delete'",
+                        prefix);
+        }
+        return 0;
+}
