@@ -4,16 +4,18 @@
 #include "cmd/init.h"
 #include "config/minors.h"
 #include "config/scalar.h"
+#include "provider/suggest.h"
 
 #define HEAD \
         "apiVersion: slipway.dev/v1alpha1\n" \
         "kind: Cluster\n" \
         "metadata:\n" \
-        "  name: @NAME@\n" \
+        "  name: <name=>\n" \
         "spec:\n" \
         "  kubernetes: " KUBERNETES_NEWEST "\n"
 
-/* @NAME@ is replaced by the cluster's name. */
+/* <KEY=DEFAULT> is what was asked for or what the cloud suggests; a comment behind it keeps its
+ * column. */
 static const struct init_template {
         const char *provider, *name, *text, *before;
 } templates[] = {
@@ -54,15 +56,15 @@ static const struct init_template {
                 "# Every field: docs/config.md, or `slipway schema --docs`; docs/openstack.md explains them.\n" HEAD
                 "  provider:\n"
                 "    openstack:\n"
-                "      cloud: mycloud                           # an entry of clouds.yaml\n"
-                "      image: debian-12                         # by name or id\n"
-                "      externalNetwork: public                  # the router of the new network leads there\n"
-                "      # network: private-net                   # one that exists, instead of a new one\n"
-                "      loadBalancer: octavia                    # or vip, or none\n"
+                "      cloud: <cloud=mycloud>                           # an entry of clouds.yaml\n"
+                "      image: <image=debian-12>                         # by name or id\n"
+                "      externalNetwork: <external=public>                  # the router of the new network leads there\n"
+                "      # network: <network=private-net>                   # one that exists, instead of a new one\n"
+                "      loadBalancer: <balancer=octavia>                    # or vip, or none\n"
                 "      # bastion: ops@jump.example.net          # if the machines are not reached directly\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: m1.large}\n"
-                "    - {name: worker, count: 3, flavor: m1.large}\n"
+                "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: <flavor=m1.large>}\n"
+                "    - {name: worker, count: 3, flavor: <flavor=m1.large>}\n"
                 "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who else may log in\n",
                 "put in your cloud, image, network and flavors, then: " },
         { "aws", "prod",
@@ -102,14 +104,46 @@ static const struct init_template *template_for(const char *provider)
         return NULL;
 }
 
-static void init_fill_in(struct str *out, const char *text, const char *name)
+/* Spaces before a comment give way to a long value. */
+static const char *init_keep_column(struct str *out, const char *text, size_t has, size_t had)
 {
-        static const char mark[] = "@NAME@";
-        for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark)) {
+        if (!has_prefix(text, "  "))
+                return text;
+        for (; had < has && has_prefix(text, "  "); had++)
+                text++;
+        for (; had > has; had--)
+                str_add(out, " ");
+        return text;
+}
+
+static void init_fill_in(struct str *out, const char *text, const struct suggestions *values)
+{
+        for (const char *at; (at = strchr(text, '<'));) {
+                const char *is = strchr(at, '='), *end = strchr(at, '>');
+                char *key CLEANUP(free_p) = xasprintf("%.*s", (int)(is - at - 1), at + 1);
+                const char *value = suggest_get(values, key);
+                size_t had = (size_t)(end - is - 1), before;
                 str_addn(out, text, (size_t)(at - text));
-                quote_yaml(out, name);
+                before = out->len;
+                if (value)
+                        quote_yaml(out, value);
+                else
+                        str_addn(out, is + 1, had);
+                text = init_keep_column(out, end + 1, out->len - before, had);
         }
         str_add(out, text);
+}
+
+/* A cloud that cannot be asked is no reason to write nothing. */
+static void init_ask_cloud(const struct init_template *t, struct arena *a, struct suggestions *out)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (provider_suggest(t->provider, a, out, &err) < 0) {
+                print_err(
+                        "the cloud could not be asked, so the names in the file are examples: %s\n",
+                        err.message);
+                *out = (struct suggestions){ 0 };
+        }
 }
 
 int init_path(const struct options *o, const char **path, struct error *err)
@@ -173,6 +207,8 @@ void init_report(
 int cmd_init(const struct options *o, struct error *err)
 {
         struct str text CLEANUP(str_release) = { 0 };
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct suggestions values;
         const char *path;
         if (o->from_kubespray && o->provider) {
                 error_set(err, EINVAL, EXIT_USAGE,
@@ -187,10 +223,14 @@ int cmd_init(const struct options *o, struct error *err)
         const struct init_template *t = template_for(o->provider ? o->provider : "local");
         if (!t)
                 return error_set(err, EINVAL, EXIT_USAGE, "there is no provider %s", o->provider);
-        init_fill_in(&text, t->text, o->name ? o->name : t->name);
+        init_ask_cloud(t, &a, &values);
+        bool asked = values.n > 0;
+        suggest_put(&values, "name", o->name ? o->name : t->name);
+        init_fill_in(&text, t->text, &values);
         r = init_write(path, &text, err);
         if (r < 0)
                 return r;
-        init_report(o, path, NULL, t->before);
+        init_report(o, path, NULL,
+                asked ? "look at the names, which the cloud has, then: " : t->before);
         return EXIT_OK;
 }

@@ -6,7 +6,8 @@ const struct verb verb_table[] = {
                 .args = "",
                 .summary = "write a first cluster.yaml",
                 .help = "Writes a short, commented cluster.yaml for a provider (by default local). "
-                        "With --from-kubespray it reads a Kubespray inventory directory instead and "
+                        "For openstack it asks the cloud for an image, a flavor and networks, if "
+                        "there are credentials, and writes their names. With --from-kubespray it reads a Kubespray inventory directory instead and "
                         "lists the settings that it could not convert. An existing file is not "
                         "overwritten unless --force is given.",
                 .options = "provider name from-kubespray force",

@@ -1,6 +1,7 @@
 """Provider openstack against an OpenStack on paper: what it makes, finds again and removes, and every fault of CALLS at every creating call."""
 import json
 import os
+import re
 import resource
 import subprocess
 from pathlib import Path
@@ -178,6 +179,24 @@ def test_leaks_of_this_cluster(boats):
     drive(boats, "leaks", "--delete", "--yes")
     assert "nothing is left over" in drive(boats, "leaks")
     assert len(boats.cloud.ours(f"slipway-{prefix}")) == all - 2
+
+
+def test_init_asks(boats):
+    """A first file with names that the cloud has; its names are data."""
+    boats.cloud.add("networks", {"name": 'odd: "name"\n# x', "description": ""})
+    boats.cloud.things["networks"].pop(next(i for i, n in boats.cloud.things["networks"].items() if n["name"] == "theirs"))
+    said = drive(boats, "init", "--provider", "openstack", "--name", "mine", "--force")
+    assert "look at the names, which the cloud has" in said and not boats.cloud.posts()
+    text = (boats.dir / "cluster.yaml").read_text()
+    for line in ("cloud: paper ", "image: debian-12 ", "externalNetwork: public ", "loadBalancer: octavia ", "count: 3, flavor: m1.k8s}", '# network: "odd: \\"name\\"\\n# x" '):
+        assert line in text, text
+    assert {line.index(" # ") for line in text.splitlines() if re.match(r"      (cloud|image|externalNetwork|loadBalancer):", line)} == {46}
+    drive(boats, "check")
+    assert "openstack: 3 servers m1.k8s" in drive(boats, "plan")
+    boats.cloud.close()
+    said = drive(boats, "init", "--provider", "openstack", "-f", "other.yaml")
+    assert "the cloud could not be asked, so the names in the file are examples: " in said and "no connection" in said
+    assert "image: debian-12 " in (boats.dir / "other.yaml").read_text()
 
 
 def test_plan(boats):
