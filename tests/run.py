@@ -233,6 +233,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136"}),
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
+    "soak-calico": (soak("calico"), ["build", "upstream", "fabrics"]),
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
@@ -270,6 +271,7 @@ UPSTREAM = {
     "addons": "addons",  # programs of the built-in ones
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
+    "fabrics": "fabrics",  # Calico: long, and only for soak
 }
 
 

@@ -2,7 +2,6 @@
 #include "addon/impl.h"
 #include "base/quote.h"
 #include "base/tree.h"
-#include "config/fabric.h"
 #include "node/template.h"
 
 static void addon_set(json_t *o, const char *key, const char *value)
@@ -135,17 +134,6 @@ int addon_bootstrap(const struct cluster *c, const struct identity *id, const ch
         template_render("bootstrap.yaml", v, out);
         json_decref(v);
         return 0;
-}
-
-void addon_fabric(const struct cluster *c, struct str *out)
-{
-        json_t *v = json_object();
-        const struct fabric_row *row = cluster_fabric(c);
-        for (size_t i = 0; i < ARRAY_SIZE(row->objects) && row->objects[i]; i++) {
-                str_add(out, i ? "\n---\n" : "");
-                template_render(row->objects[i], v, out);
-        }
-        json_decref(v);
 }
 
 void addon_dns(const struct cluster *c, struct str *out)

@@ -56,6 +56,8 @@ static void set_programs(struct artifact *out, const struct row *r, const char *
                 [ART_CNI_PLUGINS] = { "cni-plugins", r->cni },
                 [ART_FLANNELD] = { "flanneld", r->flannel },
                 [ART_FLANNEL_CNI] = { "flannel", r->flannel_cni },
+                [ART_CALICO_NODE] = { "calico-node", CALICO_VERSION },
+                [ART_CALICO_CNI] = { "calico", CALICO_VERSION },
         };
         memcpy(out, table, sizeof(table));
 }
@@ -94,6 +96,8 @@ static void set_images(
                         addon_row(ADDON_KUBE_VIP)->version },
                 [IMG_KUBE_VIP_CLOUD] = { "ghcr.io/kube-vip/kube-vip-cloud-provider:v", "0.0.12" },
                 [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
+                [IMG_CALICO_CONTROLLERS] = { "docker.io/calico/kube-controllers:v",
+                        CALICO_VERSION },
         };
         for (size_t i = 0; i < IMG_COUNT; i++)
                 out[i].name = arena_printf(a, "%s%s", table[i].repository, table[i].tag);

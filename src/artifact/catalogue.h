@@ -24,6 +24,8 @@ enum artifact_id {
         ART_CNI_PLUGINS, /* a set of programs in /opt/cni/bin */
         ART_FLANNELD,
         ART_FLANNEL_CNI,
+        ART_CALICO_NODE,
+        ART_CALICO_CNI, /* calico and calico-ipam: one program */
         ART_COUNT
 };
 enum image_id {
@@ -44,7 +46,8 @@ enum image_id {
         IMG_NODE_PROBLEM_DETECTOR,
         IMG_KUBE_VIP,
         IMG_KUBE_VIP_CLOUD,
-        IMG_DEX, /* of services.dex */
+        IMG_DEX,                /* of services.dex */
+        IMG_CALICO_CONTROLLERS, /* of the fabric calico */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
            services. */
         IMG_KUBE_PROXY,
@@ -75,6 +78,7 @@ struct catalogue {
 bool catalogue_for(struct arena *a, const struct version *kubernetes, struct catalogue *out);
 const char *catalogue_minors(void);
 const char *catalogue_newest(void); /* "1.36.1" */
+#define CALICO_VERSION "3.28.5"     /* the same for every minor */
 /* The version of a tool that only the tests use; NULL: there is no such tool. */
 const char *catalogue_tool(const char *name);
 

@@ -141,8 +141,9 @@ const struct recipe *want_recipe(const struct fetch *f, const struct want *w, ch
         char *word CLEANUP(free_p) = NULL;
         if (!item->image) {
                 const struct origin *o = origin_of(item->name);
-                *version = xstrdup(item->version);
-                return o && o->recipe ? recipe_of(o->recipe) : NULL;
+                const struct recipe *own = o && o->recipe ? recipe_of(o->recipe) : NULL;
+                *version = xstrdup(own && own->builds ? own->builds : item->version);
+                return own;
         }
         const char *pause = f->request.cluster->runtime.pause;
         if (!image_words(item->name, &word, version))
@@ -191,10 +192,10 @@ char *source_probe(const struct fetch *f)
                 return NULL;
         for (size_t i = 0; i < f->request.count; i++) {
                 const struct want *w = &f->wants[i];
-                if (w->done || w->order[w->at] != f->source ||
-                        (w->item->image && f->source == FROM_MIRROR))
-                        continue;
                 const struct origin *o = w->item->image ? NULL : origin_of(w->item->name);
+                if (w->done || w->order[w->at] != f->source ||
+                        (w->item->image && f->source == FROM_MIRROR) || (o && !o->url))
+                        continue;
                 const char *url = o ? o->url : "https://registry.k8s.io/v2/",
                            *host = strstr(url, "://") + 3;
                 return f->source == FROM_MIRROR

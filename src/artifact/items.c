@@ -20,8 +20,9 @@ enum need {
         WITH_DNS = 1 << 15,
         /* an OS without packages of haproxy, which then is an image */
         WITHOUT_PACKAGES = 1 << 10,
-        WITH_BRIDGE = 1 << 17,
         WITH_DEX = 1 << 18,
+        WITH_FELIX = 1 << 19,
+        WITH_CALICO_IPAM = 1 << 20,
         ON_JOINED = 1 << 16, /* a machine that joined with kubeadm, not slipway's */
 };
 
@@ -43,7 +44,9 @@ static const unsigned artifact_needs[ART_COUNT] = {
         [ART_CRICTL] = ON_KUBE,
         [ART_CNI_PLUGINS] = ON_KUBE | WITH_RUNTIME,
         [ART_FLANNELD] = ON_KUBE | WITH_FLANNEL,
-        [ART_FLANNEL_CNI] = ON_KUBE | WITH_BRIDGE,
+        [ART_FLANNEL_CNI] = ON_KUBE | WITH_FLANNEL,
+        [ART_CALICO_NODE] = ON_KUBE | WITH_FELIX,
+        [ART_CALICO_CNI] = ON_KUBE | WITH_FELIX,
 };
 
 static const unsigned image_needs[IMG_COUNT] = {
@@ -67,6 +70,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_KUBE_VIP] = ON_KUBE,
         [IMG_KUBE_VIP_CLOUD] = ON_KUBE,
         [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,
+        [IMG_CALICO_CONTROLLERS] = ON_KUBE | WITH_CALICO_IPAM,
 };
 
 /* The union over all nodes. */
@@ -95,7 +99,8 @@ static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat
                        ? WITH_DNS
                        : 0;
         has |= fabric_has(c, FABRIC_FLANNELD) ? WITH_FLANNEL : 0;
-        has |= fabric_has(c, FABRIC_BRIDGE) ? WITH_BRIDGE : 0;
+        has |= fabric_has(c, FABRIC_FELIX) ? WITH_FELIX : 0;
+        has |= fabric_has(c, FABRIC_CALICO_IPAM) ? WITH_CALICO_IPAM : 0;
         has |= c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE
                        ? WITH_KUBE_PROXY
                        : 0;

@@ -38,6 +38,9 @@ static const struct origin origins[] = {
         { "flanneld",                GITHUB "flannel-io/flannel/releases/download/v{v}/flanneld-{a}", NULL, NULL, "flannel", "flanneld" },
         /* up to 0.9.1 it came with the plugins */
         { "flannel",                 PLUGINS,          "flannel",            PLUGINS ".sha256",       "flannel-cni", "flannel" },
+        /* upstream has them only inside images */
+        { "calico-node",             NULL,             NULL,                 NULL,                    "calico",      "calico-node" },
+        { "calico",                  NULL,             NULL,                 NULL,                    "calico",      "calico" },
         /* on the operator's computer, for services.charts */
         { "helm",                    HELM,             "linux-{a}/helm",     HELM ".sha256sum",       "helm",        "helm" },
         /* tools of the tests: built, never on a node */
@@ -58,6 +61,7 @@ static const struct origin origins[] = {
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
 #define CTRD_MOD "github.com/containerd/containerd/v2"
 #define CNI_MOD  "github.com/containernetworking/plugins"
+#define CALICO   "github.com/projectcalico/calico"
 #define STRIP    "-s -w"
 
 static const struct recipe recipes[] = {
@@ -102,6 +106,11 @@ static const struct recipe recipes[] = {
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
         { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
           STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
+        /* its go.mod replaces api by a directory; its releases have no tag that Go accepts */
+        { "calico", { CALICO, "github.com/projectcalico/api@v0.0.0-20240708202104-e3f70b269c2c" },
+          { CALICO "/node/cmd/calico-node", CALICO "/cni-plugin/cmd/calico", CALICO "/kube-controllers/cmd/kube-controllers" },
+          STRIP " -X " CALICO "/node/pkg/lifecycle/startup.VERSION=v" CALICO_VERSION " -X " CALICO "/node/buildinfo.GitVersion=v" CALICO_VERSION
+          " -X main.VERSION=v" CALICO_VERSION, .builds = "1.11.0-cni-plugin.0.20250813170300-a0db560f0520", .minutes = 15 },
         { "crun", .own = true },   /* C: no module to build */
         { "conmon", .own = true },
         { "pause", .agent = true }, /* the agent, under another name */
@@ -122,6 +131,7 @@ static const struct image_origin images[] = {
         { "kube-vip",                "kube-vip",   "kube-vip",                "/kube-vip",                              NULL },
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },
+        { "kube-controllers",        "calico",     "kube-controllers",        "/usr/bin/kube-controllers",              "999:999" },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },
         { "probe",                   "probe",      "probe",                   "/probe",                                 "65535:65535" },
 };

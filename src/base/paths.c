@@ -67,6 +67,7 @@ static const struct {
         { "/var/lib/containerd", USE(PATH_RUNTIME) },
         { "/var/lib/containers", USE(PATH_RUNTIME) },
         { "/var/lib/crio", USE(PATH_RUNTIME) },
+        { "/etc/calico", 0 },
         { "/etc/cni", 0 },
         { "/etc/containerd", 0 },
         { "/etc/crio", 0 },

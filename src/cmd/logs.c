@@ -9,6 +9,7 @@ static bool containerd(const struct cluster *c) { return c->runtime.kind == RUNT
 static bool crio(const struct cluster *c) { return c->runtime.kind == RUNTIME_CRIO; }
 static bool proxied(const struct cluster *c) { return c->network.proxy_mode != PROXY_NONE; }
 static bool logs_flannel(const struct cluster *c) { return fabric_has(c, FABRIC_FLANNELD); }
+static bool logs_calico(const struct cluster *c) { return fabric_has(c, FABRIC_FELIX); }
 static bool logs_vip(const struct cluster *c) { return c->api.vip; }
 
 static const struct component_row {
@@ -32,6 +33,7 @@ static const struct component_row {
         { "crio", "cri-o", "crio.service", NULL, NULL, ON_KUBE, crio },
         { "kube-proxy", "proxy", "kube-proxy.service", NULL, NULL, ON_KUBE, proxied },
         { "flanneld", "flannel", "flanneld.service", NULL, NULL, ON_KUBE, logs_flannel },
+        { "calico-node", "felix", "calico-node.service", NULL, NULL, ON_KUBE, logs_calico },
         { "haproxy", "slipway-haproxy", "slipway-haproxy.service", "slipway-haproxy", "haproxy",
                 ON_KUBE, NULL },
         { "keepalived", "slipway-keepalived", "slipway-keepalived.service", "slipway-keepalived",

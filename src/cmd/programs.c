@@ -2,9 +2,9 @@
  * versions and by its recipes.
  *   programs                     what there is, as JSON: versions, programs with their directories,
  * images programs NAME[@VERSION]...   builds what lacks, and prints the directory of each programs
- * SET...              the same for common, previous, hardening, login, services, addons programs -d
- * DIR PROGRAM... copies single programs (kubectl) into DIR, from where clusters get theirs: the
- * cache, upstream or a build */
+ * SET...              the same for common, previous, hardening, login, services, addons, fabrics
+ * programs -d DIR PROGRAM... copies single programs (kubectl) into DIR, from where clusters get
+ * theirs: the cache, upstream or a build */
 #include <event2/event.h>
 
 #include "artifact/blob.h"
@@ -46,6 +46,7 @@ static const struct program_row programs_table[] = {
         { "kubelogin", NULL, "login" },
         { "dex", NULL, "login" },
         { "helm", NULL, "services" },
+        { "calico", NULL, "fabrics" },
         { "local-path-provisioner", NULL, "addons" },
         { "metrics-server", NULL, "addons" },
         { "kube-state-metrics", NULL, "addons" },

@@ -169,14 +169,12 @@ static bool repository_listed(const struct repositories *all, const char *name)
         return false;
 }
 
-/* One that the file lists under this name comes first: a mirror, a login, a directory. */
-static void expand_repository(
-        struct services *s, const struct addon *a, const struct addon_row *row)
+void services_repository(
+        struct services *s, const struct tree *src, const char *name, const char *url)
 {
-        if (!repository_listed(&s->repositories, row->repository))
-                s->repositories.v[s->repositories.n++] = (struct repository){
-                        .src = a->src, .name = row->repository, .url = row->url
-                };
+        if (!repository_listed(&s->repositories, name))
+                s->repositories.v[s->repositories.n++] =
+                        (struct repository){ .src = src, .name = name, .url = url };
 }
 
 /* A list that is being complained about may have holes. */
@@ -208,7 +206,6 @@ static void expand_chart(
                 strings_add(arena, &s->namespaces, row->space);
 }
 
-/* Room for as many more rows as there are addons. */
 static void *grown(struct arena *a, const void *v, size_t n, size_t more, size_t size)
 {
         char *all = arena_array(a, char, (n + more) * size);
@@ -217,21 +214,26 @@ static void *grown(struct arena *a, const void *v, size_t n, size_t more, size_t
         return all;
 }
 
-void addons_expand(struct cluster *c)
+void services_grow(struct cluster *c, size_t more)
 {
         struct services *s = &c->services;
-        size_t more = s->addons.n;
-        if (!more)
-                return;
         s->charts.v = grown(c->arena, s->charts.v, s->charts.n, more, sizeof(*s->charts.v));
         s->repositories.v = grown(
                 c->arena, s->repositories.v, s->repositories.n, more, sizeof(*s->repositories.v));
-        for (size_t i = 0; i < more; i++) {
+}
+
+void addons_expand(struct cluster *c)
+{
+        struct services *s = &c->services;
+        if (!s->addons.n)
+                return;
+        services_grow(c, s->addons.n);
+        for (size_t i = 0; i < s->addons.n; i++) {
                 const struct addon *a = &s->addons.v[i];
                 enum addon_id id = addon_named(a->name);
                 if (id == ADDON_COUNT || addon_built_in(id))
                         continue;
-                expand_repository(s, a, addon_row(id));
+                services_repository(s, a->src, addon_row(id)->repository, addon_row(id)->url);
                 expand_chart(c->arena, s, a, addon_row(id));
         }
 }

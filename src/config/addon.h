@@ -84,6 +84,13 @@ bool cluster_addon(const struct cluster *c, enum addon_id id);
 /* The namespace belongs to an addon of the file whose pods need the level privileged. */
 bool addon_privileged(const struct cluster *c, const char *space);
 
+/* Room for more rows of charts and repositories. */
+void services_grow(struct cluster *c, size_t more);
+/* Appends a repository, unless the file lists one of that name: that one is used instead (a mirror,
+ * a login, a directory). */
+void services_repository(
+        struct services *s, const struct tree *src, const char *name, const char *url);
+
 /* Appends the rows of charts and repositories that the addons of the file stand for. */
 void addons_expand(struct cluster *c);
 

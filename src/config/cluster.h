@@ -238,16 +238,24 @@ struct api {
         bool local_balancer;
 };
 
-enum fabric_kind { FABRIC_FLANNEL, FABRIC_NONE, FABRIC_CUSTOM };
+enum fabric_kind {
+        FABRIC_FLANNEL,
+        FABRIC_CANAL,
+        FABRIC_CALICO,
+        FABRIC_CILIUM,
+        FABRIC_KUBE_OVN,
+        FABRIC_NONE,
+        FABRIC_CUSTOM
+};
 struct fabric {
         const struct tree *src;
         enum fabric_kind kind;
-        int backend;              /* enum flannel_backend */
+        int backend;              /* enum fabric_backend */
         long mtu;                 /* 0: found out */
         const char *interface;    /* NULL: found out */
         struct strings manifests; /* custom */
 };
-enum flannel_backend { FLANNEL_VXLAN, FLANNEL_HOST_GW, FLANNEL_WIREGUARD };
+enum fabric_backend { BACKEND_VXLAN, BACKEND_HOST_GW, BACKEND_WIREGUARD };
 enum proxy_mode { PROXY_IPTABLES, PROXY_NFTABLES, PROXY_IPVS, PROXY_NONE };
 enum proxy_run { PROXY_RUN_SERVICE, PROXY_RUN_DAEMONSET };
 struct network {
@@ -508,6 +516,7 @@ struct chart {
         const struct tree *src;
         const char *name, *chart, *version, *namespace;
         bool create_namespace, wait, atomic;
+        bool fabric; /* the pod network: installed before nodes are Ready */
         const struct tree *values;
         const char *values_file;
         const char *values_text;     /* of that file; read by cluster_load */
@@ -549,8 +558,8 @@ struct services {
         const struct tree *src;
         struct strings namespaces, manifests;
         struct addons addons;
-        struct repositories repositories; /* also those of addons */
-        struct charts charts;             /* also those of addons, behind the file's own */
+        struct repositories repositories; /* also those of addons and of the fabric */
+        struct charts charts;             /* likewise, behind the file's own */
         struct dex dex;                   /* dex.host NULL: no identity provider */
 };
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "config/addon.h"
 #include "config/dex.h"
+#include "config/fabric.h"
 #include "config/env.h"
 #include "config/schema.h"
 #include "config/scalar.h"
@@ -425,6 +426,7 @@ int cluster_load_instead(struct arena *a, const char *const *files, size_t n,
         read_node_files(c, p);
         cluster_digest(c, &digest);
         cluster_expand(c, p);
+        fabric_expand(c);
         cluster_index(c);
         cluster_rules(c, p);
         if (p->errors && !loose)

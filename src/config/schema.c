@@ -28,7 +28,7 @@ static const char *const proxy_run_names[] = { "service", "daemonset", NULL };
 static const char *const etcd_run_names[] = { "service", "static-pod", NULL };
 static const char *const runtime_names[] = { "containerd", "cri-o", NULL };
 static const char *const oci_names[] = { "runc", "crun", NULL };
-/* The programs of the catalogue (a unit test compares). */
+/* The programs of the catalogue that can be downloaded (a unit test compares). */
 static const char *const program_names[] = { "kubelet", "kube-proxy", "kubeadm", "kubectl", "etcd",
         "etcdctl", "etcdutl", "containerd", "containerd-shim-runc-v2", "ctr", "crio", "conmon",
         "runc", "crun", "crictl", "cni-plugins", "flanneld", "flannel", NULL };
@@ -225,9 +225,9 @@ SCHEMA(api, api, NULL, "The endpoint in front of the API servers.",
         { "localBalancer", T_BOOL, 0, AT(api, local_balancer), .def = "true", .help = "Run a load balancer (haproxy) on every node, so that no node depends on a single API server. `false`: nodes use the endpoint; `adopt` writes this." });
 
 SCHEMA(fabric, fabric, "name", "The pod network (CNI).",
-        { "name", T_ENUM, 0, AT(fabric, kind), .names = fabric_names, .def = "flannel", .help = "The pod network. `none`: you install one yourself; `custom`: slipway applies your manifests." },
-        { "backend", T_ENUM, 0, AT(fabric, backend), .names = backend_names, .def = "vxlan", .help = "How flannel transports packets between nodes." },
-        { "mtu", T_INT, 0, AT(fabric, mtu), .min = 576, .max = 65535, .help = "The MTU of the pod network; by default flannel detects it." },
+        { "name", T_ENUM, 0, AT(fabric, kind), .names = fabric_names, .def = "flannel", .help = "The pod network. `none`: you install one yourself; `custom`: slipway applies your manifests. docs/fabrics.md compares them." },
+        { "backend", T_ENUM, 0, AT(fabric, backend), .names = backend_names, .def = "vxlan", .help = "How packets get from node to node: wrapped in UDP, by routes, or encrypted. docs/fabrics.md says which pod network has which." },
+        { "mtu", T_INT, 0, AT(fabric, mtu), .min = 576, .max = 65535, .help = "The MTU of the pod network; by default it is found out." },
         { "interface", T_STRING, 0, AT(fabric, interface), .help = "The network interface between nodes; by default the one with the node's address." },
         { "manifests", T_STRINGS, 0, AT(fabric, manifests), .item = T_PATH, .help = "Manifest files to apply, for `custom`." });
 
@@ -515,11 +515,7 @@ const struct gone gone_table[] = {
         { "fabric", "name=weave", "Weave Net was archived in 2024", "flannel, or custom with the manifests of a maintained pod network" },
         { "fabric", "name=contiv", "Contiv was archived", "flannel, or custom with the manifests of a maintained pod network" },
         { "fabric", "name=romana", "Romana was archived", "flannel, or custom with the manifests of a maintained pod network" },
-        { "fabric", "name=canal", "canal is not built in", "flannel, or custom with calico's canal.yaml under manifests" },
-        { "fabric", "name=calico", "calico is not built in", "custom with calico.yaml under manifests" },
-        { "fabric", "name=cilium", "cilium is not built in", "custom with cilium's manifests, and proxyMode: none if it replaces kube-proxy" },
-        { "fabric", "name=kube-router", "kube-router is not built in", "custom with its manifests" },
-        { "fabric", "name=kube-ovn", "kube-ovn is not built in", "custom with its manifests" },
+        { "fabric", "name=kube-router", "kube-router is not built in", "calico, canal or cilium, or custom with its manifests" },
         { "fabric", "name=multus", "multus needs another pod network underneath", "another pod network here, and multus' manifest with kubectl once the cluster is up" },
         { "fabric", "name=macvlan", "macvlan is not built in", "custom with its manifests" },
         { "fabric", "name=cloud", "the routes are created by the cloud controller manager", "none, and install the cloud controller manager with helm or kubectl" },

@@ -130,7 +130,7 @@ static const struct control {
         { "4.3.1", "kube-proxy's metrics on the loopback", FIELD_NOT, PROXY, "metricsBindAddress", "0.0.0.0" },
         { "5.1", "roles and accounts", MANUAL, APISERVER, NULL, "RBAC objects of the cluster: check them yourself" },
         { "5.2", "admission of pods", MANUAL, APISERVER, NULL, "admission.podSecurity: baseline refuses pods that otherwise only cause a warning; labels of a namespace override it" },
-        { "5.3", "network policies", MANUAL, APISERVER, NULL, "flannel has none: use network.fabric: custom with a fabric that enforces them" },
+        { "5.3", "network policies", MANUAL, APISERVER, NULL, "flannel enforces none: use network.fabric: canal or calico, and write policies for your namespaces" },
         { "5.4", "secrets", MANUAL, APISERVER, NULL, "mount them as files instead of environment variables; consider an external secret store" },
         { "5.7", "namespaces, seccomp, security contexts", MANUAL, APISERVER, NULL, "seccompDefault gives every pod the runtime's profile; the rest is in the pods' manifests" },
 };

@@ -105,6 +105,8 @@ static with_set cluster_bits(const struct context *x)
                 { c->api.local_balancer, WITH_BALANCER },
                 { fabric_has(c, FABRIC_FLANNELD), WITH_FLANNEL },
                 { fabric_has(c, FABRIC_BRIDGE), WITH_BRIDGE },
+                { fabric_has(c, FABRIC_FELIX), WITH_FELIX },
+                { fabric_has(c, FABRIC_CALICO_IPAM), WITH_CALICO_IPAM },
                 { c->network.proxy_mode != PROXY_NONE && c->network.proxy_run == PROXY_RUN_SERVICE,
                         WITH_KUBE_PROXY },
                 { c->api.vip, WITH_VIP },

@@ -48,6 +48,8 @@ typedef uint64_t with_set;
 #define WITH_BRIDGE           WITH(32) /* pods on flannel's bridge */
 #define WITH_DEX              WITH(33) /* services.dex */
 #define WITH_DNS_CACHE        WITH(34) /* the addon nodelocaldns */
+#define WITH_FELIX            WITH(35) /* calico-node, for policies */
+#define WITH_CALICO_IPAM      WITH(36) /* Calico is the pod network */
 
 struct context {
         const struct spec_input *in;
@@ -110,6 +112,10 @@ void etcd_copies_add(const struct context *x, struct nodespec *s);
  * OIDC settings, instead of flags. */
 bool authentication_file(const struct context *x);
 void authentication_config(const struct context *x, struct str *out);
+/* fabric.c */
+json_t *flannel_values(const struct context *x);
+json_t *calico_values(const struct context *x);
+void calico_link_add(const struct context *x, struct nodespec *s);
 /* registry.c */
 json_t *registry_values(const struct context *x);
 void registry_add(const struct context *x, struct nodespec *s);

@@ -121,6 +121,8 @@ static const struct {
                 "kube-proxy.service" },
         { LEAF_FLANNEL, "/etc/kubernetes/flannel.conf", "slipway:flannel", SERVER_LOCAL,
                 "flanneld.service" },
+        { LEAF_CALICO, "/etc/kubernetes/calico.conf", "slipway:calico", SERVER_LOCAL,
+                "calico-node.service" },
 };
 
 /* The node's own API server, through the load balancer, which delays connections until

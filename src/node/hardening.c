@@ -25,7 +25,7 @@ static const struct pair kernel_defaults[] = {
 };
 
 /* Only root may read files below these. */
-static const char *const own_places[] = { "/etc/kubernetes/", "/etc/kube-flannel/",
+static const char *const own_places[] = { "/etc/kubernetes/", "/etc/kube-flannel/", "/etc/calico/",
         "/etc/containerd/", "/etc/crio/", "/etc/etcd/", "/var/lib/kubelet/", "/var/lib/kube-proxy/",
         "/etc/systemd/system/kubelet.service" };
 

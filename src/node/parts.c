@@ -50,8 +50,10 @@ static const struct {
         { ART_CONMON, ON_KUBE | WITH_CRIO, NULL, NULL },
         { ART_CRICTL, ON_KUBE, NULL, NULL },
         { ART_CNI_PLUGINS, ON_KUBE, "/opt/cni/bin", NULL },
-        { ART_FLANNEL_CNI, ON_KUBE | WITH_BRIDGE, "/opt/cni/bin/flannel", NULL },
+        { ART_FLANNEL_CNI, ON_KUBE | WITH_FLANNEL, "/opt/cni/bin/flannel", NULL },
         { ART_FLANNELD, ON_KUBE | WITH_FLANNEL, NULL, "flanneld.service" },
+        { ART_CALICO_CNI, ON_KUBE | WITH_FELIX, "/opt/cni/bin/calico", NULL },
+        { ART_CALICO_NODE, ON_KUBE | WITH_FELIX, NULL, "calico-node.service" },
         { ART_KUBELET, ON_KUBE, NULL, "kubelet.service" },
         { ART_KUBE_PROXY, ON_KUBE | WITH_KUBE_PROXY, NULL, "kube-proxy.service" },
         { ART_KUBEADM, ON_CONTROL_PLANE, NULL, NULL },
@@ -100,6 +102,7 @@ static const struct {
         { IMG_KUBE_VIP, ON_KUBE },
         { IMG_KUBE_VIP_CLOUD, ON_KUBE },
         { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },
+        { IMG_CALICO_CONTROLLERS, ON_KUBE | WITH_CALICO_IPAM },
 };
 
 /* An image that the user chose: the host has it, or pulls it. */

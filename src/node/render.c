@@ -48,6 +48,7 @@ static const struct {
         { ON_KUBE, "/etc/cni/net.d", 0755 },
         { ON_KUBE, "/opt/cni/bin", 0755 },
         { ON_KUBE | WITH_FLANNEL, "/etc/kube-flannel", 0755 },
+        { ON_KUBE | WITH_FELIX, "/etc/calico", 0755 },
 };
 
 static void dir_add(const struct context *x, struct nodespec *s, const char *path, unsigned mode)
@@ -139,6 +140,8 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_BRIDGE, CLASS_IMMUTABLE, 0644, "/etc/kube-flannel/cni-conf.json", "cni-conf.json", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_IMMUTABLE, 0755, "/opt/slipway/fabric", "fabric.sh", .units = "flanneld.service" },
         { ON_KUBE | WITH_DNS_CACHE, CLASS_MUTABLE, 0644, UNITS "slipway-dns-address.service", "slipway-dns-address.service", .units = "slipway-dns-address.service" },
+        { ON_KUBE | WITH_FELIX, CLASS_IMMUTABLE, 0644, UNITS "calico-node.service", "calico-node.service", .units = "calico-node.service" },
+        { ON_KUBE | WITH_FELIX, CLASS_IMMUTABLE, 0755, "/opt/slipway/calico", "calico.sh", .units = "calico-node.service" },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-haproxy.service", "slipway-haproxy.service", .units = "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, CLASS_IMMUTABLE, 0644, UNITS "slipway-keepalived.service", "slipway-keepalived.service", .units = "slipway-keepalived.service" },
 
@@ -162,6 +165,8 @@ static const struct file_row files[] = {
         { ON_KUBE | WITH_KUBE_PROXY, CLASS_MUTABLE, 0644, "/var/lib/kube-proxy/config.conf", .units = "kube-proxy.service", .make = kube_proxy_config },
         { ON_KUBE | WITH_FLANNEL, CLASS_MUTABLE, 0644, "/etc/kube-flannel/net-conf.json", "net-conf.json", .units = "flanneld.service" },
         { ON_KUBE | WITH_FLANNEL, CLASS_MUTABLE, 0644, "/etc/kube-flannel/flanneld.env", "flanneld.env", .units = "flanneld.service" },
+        { ON_KUBE | WITH_FELIX, CLASS_MUTABLE, 0644, "/etc/calico/calico.env", "calico.env", .units = "calico-node.service" },
+        { ON_KUBE | WITH_FELIX, CLASS_MUTABLE, 0644, "/etc/calico/cni-conf.json", "calico-cni.json", .units = "calico-node.service" },
 };
 
 /* Last: with them the kubelet starts the control plane. */
@@ -322,6 +327,8 @@ static const struct unit_row units[] = {
                 "slipway-haproxy.service" },
         { ON_KUBE | WITH_FLANNEL, "flanneld.service", SPEC_ENABLE | SPEC_START,
                 "slipway-haproxy.service" },
+        { ON_KUBE | WITH_FELIX, "calico-node.service", SPEC_ENABLE | SPEC_START,
+                "slipway-haproxy.service" },
         { ON_CONTROL_PLANE | WITH_VIP | WITH_PACKAGES, "slipway-keepalived.service",
                 SPEC_ENABLE | SPEC_START, NULL },
 };
@@ -353,6 +360,7 @@ static void render_all(const struct context *x, struct nodespec *s)
         disks_add(x, s);
         dirs_add(x, s);
         artifacts_add(x, s);
+        calico_link_add(x, s);
         rows_add(x, s, files, ARRAY_SIZE(files));
         registry_add(x, s);
         etcd_copy_key_add(x, s);

@@ -87,34 +87,6 @@ static json_t *image_values(const struct context *x)
         return v;
 }
 
-static json_t *flannel_values(const struct context *x)
-{
-        static const char *const backends[] = { [FLANNEL_VXLAN] = "vxlan",
-                [FLANNEL_HOST_GW] = "host-gw",
-                [FLANNEL_WIREGUARD] = "wireguard" };
-        const struct network *n = &x->cluster->network;
-        const struct ip *v4 = node_ip(x->node, 4), *v6 = node_ip(x->node, 6);
-        char text[IP_TEXT + 4];
-        struct str args CLEANUP(str_release) = { 0 };
-        json_t *v = json_object();
-        json_put(v, "backend", backends[n->fabric.backend]);
-        json_object_set_new(v, "mtu", json_integer(n->fabric.mtu));
-        json_object_set_new(v, "nftables", json_boolean(n->proxy_mode == PROXY_NFTABLES));
-        for (size_t i = 0; i < n->pods.n; i++)
-                json_put(v, n->pods.v[i].ip.family == 4 ? "network" : "network6",
-                        cidr_format(&n->pods.v[i], text));
-        /* with dual-stack, flannel finds an interface by its IPv4 address */
-        const struct ip *own = n->pods.n > 1 && v4->family == 4 ? v4 : &x->node->ip[0];
-        str_add(&args, "--iface=");
-        quote_word(&args, n->fabric.interface ? n->fabric.interface : ip_format(own, text));
-        if (v4->family == 4 && json_object_get(v, "network"))
-                str_addf(&args, " --public-ip=%s", ip_format(v4, text));
-        if (v6->family == 6 && json_object_get(v, "network6"))
-                str_addf(&args, " --public-ipv6=%s", ip_format(v6, text));
-        json_put(v, "args", str_text(&args));
-        return v;
-}
-
 static json_t *encryption_values(const struct context *x)
 {
         static const char *const providers[] = { [ENCRYPTION_NONE] = "",
@@ -207,6 +179,7 @@ void node_values(struct context *x)
                 { ON_KUBE, "kubelet", kubelet_values },
                 { ON_KUBE | WITH_KUBE_PROXY, "kube_proxy", kube_proxy_values },
                 { ON_KUBE | WITH_FLANNEL, "flannel", flannel_values },
+                { ON_KUBE | WITH_FELIX, "calico", calico_values },
                 { ON_KUBE, "registry", registry_values },
                 { ON_CONTROL_PLANE, "apiserver", control_apiserver },
                 { ON_CONTROL_PLANE, "controller_manager", control_controller_manager },

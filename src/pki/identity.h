@@ -52,6 +52,7 @@ enum leaf_id {
         LEAF_KUBE_PROXY,     /* system:kube-proxy */
         /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel */
         LEAF_FLANNEL,
+        LEAF_CALICO, /* the same for Calico */
         LEAF_COUNT
 };
 

@@ -18,6 +18,10 @@ static bool has_flannel(const struct cluster *c, const struct node *n)
 {
         return fabric_has(c, FABRIC_FLANNELD);
 }
+static bool has_calico(const struct cluster *c, const struct node *n)
+{
+        return fabric_has(c, FABRIC_FELIX);
+}
 
 /* The certificates: those that kubeadm makes, and those of the host services. */
 static const struct leaf_row {
@@ -61,6 +65,8 @@ static const struct leaf_row {
                 USAGE_CLIENT, NULL, NODES, has_kube_proxy },
         [LEAF_FLANNEL] = { "flannel", "slipway:flannel:", true, "slipway:flannel", CA_CLUSTER,
                 USAGE_CLIENT, NULL, NODES, has_flannel },
+        [LEAF_CALICO] = { "calico", "slipway:calico:", true, "slipway:calico", CA_CLUSTER,
+                USAGE_CLIENT, NULL, NODES, has_calico },
 };
 
 static bool is_first(const struct cluster *c, const struct node *n)

@@ -640,6 +640,12 @@ def test_build_renames_programs(straw):
     assert cgo["env"]["CGO_ENABLED"] == "1" and '-extldflags "-static"' in " ".join(cgo["argv"])
 
 
+def test_what_upstream_has_only_inside_images_is_built(straw):
+    items = straw.run("calico-node@3.28.5", "calico@3.28.5")
+    assert straw.blob(items["calico-node"]) == b"built github.com/projectcalico/calico/node/cmd/calico-node"
+    assert items["calico"]["source"] == "build" and "upstream cannot be reached" not in straw.err
+
+
 def test_a_build_keeps_its_programs(straw):
     straw.run("-s", "build", "etcdctl@3.6.16")
     assert (straw.cache / "artifacts" / "etcd-3.6.16" / "etcd").read_text() == "built go.etcd.io/etcd/server/v3"

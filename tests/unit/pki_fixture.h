@@ -68,7 +68,9 @@ static inline int setup(void **unused)
                 .dir = tmp,
                 .kubernetes = { 1, 36, 3, KUBERNETES_NEWEST },
                 .api = { .vip = "192.0.2.10", .names = { 2, api_names }, .port = 6443 },
-                .network = { .services = { 2, service_ranges }, .domain = "cluster.local" },
+                .network = { .services = { 2, service_ranges },
+                        .domain = "cluster.local",
+                        .fabric = { .kind = FABRIC_CANAL } }, /* the one with every leaf */
                 .pools = { 3, pools },
                 .auth = { .users = { 2, users } },
                 .certificates = { .ca_lifetime = 10 * YEAR, .lifetime = YEAR },

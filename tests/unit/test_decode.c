@@ -219,7 +219,7 @@ static const struct {
                 "6:21 network.fabric: \"weave\" cannot be used: Weave Net was archived in 2024",
                 "use flannel, or custom with the manifests of a maintained pod network" },
         { "  network: {fabric: {name: flanel}}",
-                "6:28 network.fabric.name: must be one of flannel, none, custom, got \"flanel\"",
+                "6:28 network.fabric.name: must be one of flannel, canal, calico, cilium, kube-ovn, none, custom, got \"flanel\"",
                 "did you mean flannel?" },
         { "  runtime: docker",
                 "6:12 runtime: \"docker\" cannot be used: Kubernetes 1.24 removed dockershim",

@@ -87,7 +87,7 @@ static void test_json_forms(void **state)
         /* a short form is the scalar or the struct */
         json_t *fabric = json_object_get(field_of(root, "network", "fabric"), "anyOf");
         dumps_as(json_object_get(json_array_get(fabric, 0), "enum"),
-                "[\"flannel\",\"none\",\"custom\"]");
+                "[\"flannel\",\"canal\",\"calico\",\"cilium\",\"kube-ovn\",\"none\",\"custom\"]");
         dumps_as(json_array_get(fabric, 1), "{\"$ref\":\"#/$defs/fabric\"}");
         /* a default that only stands for "not given" is none */
         assert_null(json_object_get(field_of(root, "pool", "count"), "default"));

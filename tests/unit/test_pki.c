@@ -32,6 +32,7 @@ static const struct leaf_expect {
                 NODE_SANS },
         { LEAF_KUBE_PROXY, "system:kube-proxy", "", CA_CLUSTER, USAGE_CLIENT, "" },
         { LEAF_FLANNEL, "slipway:flannel:c1", "slipway:flannel", CA_CLUSTER, USAGE_CLIENT, "" },
+        { LEAF_CALICO, "slipway:calico:c1", "slipway:calico", CA_CLUSTER, USAGE_CLIENT, "" },
 };
 
 static void test_table(void **unused)

@@ -52,7 +52,7 @@ static void test_part(void **state)
                 assert_int_equal(plan_part(&cases[i].change), cases[i].part);
 }
 
-/* The unit of flannel is removed only if the pod network changes. */
+/* What only nodes of one fabric have is removed only if the fabric changes. */
 static void test_fabric_stays(void **state)
 {
         static const struct {
@@ -60,19 +60,20 @@ static void test_fabric_stays(void **state)
                 bool refused;
         } cases[] = {
                 { { SPEC_UNIT, STATE_REMOVED, "flanneld.service", NULL }, true },
+                { { SPEC_UNIT, STATE_REMOVED, "calico-node.service", NULL }, true },
+                { { SPEC_FILE, STATE_REMOVED, "/etc/kube-flannel/cni-conf.json", NULL }, true },
                 { { SPEC_UNIT, STATE_RESTARTED, "flanneld.service", NULL }, false },
-                { { SPEC_UNIT, STATE_STARTED, "flanneld.service", NULL }, false },
-                { { SPEC_UNIT, STATE_REMOVED, "kube-proxy.service", NULL }, false },
+                { { SPEC_UNIT, STATE_STARTED, "calico-node.service", NULL }, false },
+                { { SPEC_FILE, STATE_REMOVED, "/etc/kube-flannel/old", NULL }, false },
         };
-        cluster.network.fabric.kind = FABRIC_CUSTOM;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct error err CLEANUP(error_release) = { 0 };
                 struct change one = cases[i].change;
-                changes(&members[3], &one, 1);
+                changes(&members[0], &one, 1);
                 assert_int_equal(fabric_change_check(&site, &err) < 0, cases[i].refused);
+                assert_int_equal(err.code != 0, cases[i].refused);
                 if (cases[i].refused)
-                        refused(EXIT_PREFLIGHT,
-                                "network.fabric is now custom, but flannel connects the pods of w1");
+                        assert_non_null(strstr(err.message, "network.fabric is now flannel"));
         }
 }
 

@@ -92,10 +92,10 @@ static void test_kernel(void **state)
         assert_string_equal(preflight("wireguard nftables ipvs"), "");
         assert_string_equal(preflight(ALL),
                 "w1: its kernel has no vxlan; set network.fabric.backend: host-gw, or boot a kernel that has it\n");
-        n->fabric.backend = FLANNEL_WIREGUARD;
+        n->fabric.backend = BACKEND_WIREGUARD;
         assert_string_equal(preflight(ALL),
                 "w1: its kernel has no wireguard; set network.fabric.backend: vxlan, or boot a kernel that has it\n");
-        n->fabric.backend = FLANNEL_HOST_GW;
+        n->fabric.backend = BACKEND_HOST_GW;
         assert_string_equal(preflight(ALL), "");
         n->proxy_mode = PROXY_NFTABLES;
         assert_string_equal(preflight(ALL),

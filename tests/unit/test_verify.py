@@ -37,8 +37,12 @@ for wrong, why in broken:
             continue
         sys.exit(why.removeprefix("once "))
 nodes = {{"10.244.0.7": "c1", "10.244.1.7": "w1"}}
+policy = open("{broken}.policy").read()  # the NetworkPolicy that was created last, and what does not obey
 for url in words[words.index("-t") + 2:]:
-    why = [w for part, w in broken if part in url]
+    why = [w for part, w in broken if part in url and not w.startswith("policy ")]
+    if words[words.index("-t") + 1] == "1":  # as the policy says, unless this node's does not work
+        ignored = any(part in url and w == "policy " + policy for part, w in broken)
+        why += ["timed out"] if (policy == "deny") != ignored else []
     host = url.split("/")[2].split(":")[0]
     print(f"failed {{url}}: {{why[0]}}" if why else f"ok {{url}} {{nodes.get(host, 'c1')}}")
 """
@@ -68,11 +72,17 @@ class Running(Api):
         else:
             super().do_GET()
 
+    def do_PATCH(self):
+        if "/networkpolicies/" in self.path:
+            (self.place / "broken.policy").write_text(self.path.split("?")[0].rsplit("/", 1)[1])
+        super().do_PATCH()
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("paper")
     (path / "bin").mkdir()
+    Running.place = path
     with paper(path, Running) as slipway:
         for place, text in (("ssh", SSH.format(bin=path / "bin")), ("bin/kubectl", KUBECTL.format(broken=path / "broken"))):
             (path / place).write_text(text)
@@ -87,6 +97,7 @@ def verify(made):
     def run(*args, broken="", more=""):
         (made.path / "broken").write_text(broken)
         (made.path / "broken.asked").write_text("")
+        (made.path / "broken.policy").write_text("")
         before = sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir())
         r = made("verify", *args, more=more, PATH=f"{made.path}:{os.environ['PATH']}")
         assert PROBES not in Api.objects, "the probes are removed"
@@ -143,6 +154,23 @@ def test_several_fail(verify):
     r = verify(broken="pod-c1 refused\n")
     assert r.returncode == 7 and "2 things do not work; the first: node w1: its Node is not Ready" in r.stderr, r.stderr
     assert re.search(r"^node is Ready +w1 +its Node is not Ready$", r.stdout, re.M) and re.search(r"^exec +c1 +refused$", r.stdout, re.M), r.stdout
+
+
+CALICO = {"more": "  network: {fabric: calico}\n"}
+
+
+def test_network_policies(verify):
+    """Each probe is blocked and let through by a policy; with a fabric that has none, nothing is asked."""
+    r = verify("-o", "json", **CALICO)
+    assert r.returncode == 0, r.stdout + r.stderr
+    assert [(c["from"], c["to"]) for c in json.loads(r.stdout)["checks"] if c["check"] == "network policy"] == [("c1", "w1"), ("w1", "c1")]
+    assert not [c for c in json.loads(verify("-o", "json").stdout)["checks"] if c["check"] == "network policy"]
+
+
+def test_a_network_policy_has_no_effect(verify):
+    r = verify("-o", "json", broken="10.244.1.7 policy deny\n", **CALICO)
+    assert r.returncode == 7 and "from a pod on c1 to the pod on w1: a NetworkPolicy denies it, and it works" in r.stderr, r.stdout + r.stderr
+    assert [(c["from"], c["works"]) for c in json.loads(r.stdout)["checks"] if c["check"] == "network policy"][0] == ("c1", False)
 
 
 def test_no_node_is_there(verify):

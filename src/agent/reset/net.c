@@ -153,7 +153,7 @@ static void delete_vip(struct agent *a)
                 reset_event(a, SPEC_MODULE, address, STATE_REMOVED, NULL);
 }
 
-/* ---- routes to the pods of other nodes (host-gw) ---- */
+/* ---- routes to the pods of other nodes (host-gw), and calico's for addresses of no pod ---- */
 
 static bool route_inside(const uint8_t *addr, const uint8_t *net, unsigned bits)
 {
@@ -213,15 +213,26 @@ static void delete_routes(const char *network)
                         delete_route(family, dst, len);
 }
 
+/* The pods' ranges, as the fabric's own files have them. */
 static void delete_pod_routes(void)
 {
-        FILE *f CLEANUP(fclose_p) = fopen("/run/flannel/subnet.env", "re");
+        static const struct {
+                const char *file, *key;
+        } ranges[] = { { "/run/flannel/subnet.env", "FLANNEL_NETWORK=" },
+                { "/run/flannel/subnet.env", "FLANNEL_IPV6_NETWORK=" },
+                { "/etc/calico/calico.env", "POD_RANGE_IPV4=" },
+                { "/etc/calico/calico.env", "POD_RANGE_IPV6=" } };
         char line[512];
-        while (f && fgets(line, sizeof(line), f)) {
-                line[strcspn(line, "\n,")] = 0;
-                if (has_prefix(line, "FLANNEL_NETWORK=") ||
-                        has_prefix(line, "FLANNEL_IPV6_NETWORK="))
-                        delete_routes(strchr(line, '=') + 1);
+        for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+                FILE *f CLEANUP(fclose_p) = fopen(ranges[i].file, "re");
+                while (f && fgets(line, sizeof(line), f)) {
+                        char *range = line + strlen(ranges[i].key);
+                        if (!has_prefix(line, ranges[i].key))
+                                continue;
+                        range += *range == '"';
+                        range[strcspn(range, "\n,\"")] = 0;
+                        delete_routes(range);
+                }
         }
 }
 

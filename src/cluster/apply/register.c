@@ -1,6 +1,6 @@
 /* A running node without a Node object: it was deleted, or etcd was restored from an
  * older snapshot. The kubelet creates its Node only when it starts, and flanneld
- * annotates it only then. */
+ * and calico-node annotate it only then. */
 #include "cluster/etcd/etcd.h"
 #include "cluster/apply/roll.h"
 

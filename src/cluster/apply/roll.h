@@ -21,7 +21,7 @@ void step_leave_address(struct step *s);
 void step_register(struct step *s);
 /* The script of that step, for other callers; prints the seconds since 1970. */
 #define REGISTER_SCRIPT \
-        "date +%s && systemctl restart --no-block kubelet.service && { systemctl try-restart --no-block flanneld.service 2>/dev/null || :; }"
+        "date +%s && systemctl restart --no-block kubelet.service && { systemctl try-restart --no-block flanneld.service calico-node.service 2>/dev/null || :; }"
 /* Reboots the machine and connects to it again. */
 void step_reboot(struct step *s);
 void step_healthy(struct step *s); /* the restarted parts run as wanted */

@@ -17,12 +17,15 @@ enum verify_check {
         CHECK_NODE,  /* the Node is Ready; only in verify_cluster */
         CHECK_START, /* a pod starts on the node */
         CHECK_POD,   /* from pod to pod, between nodes */
-        /* the address of a Service; this and the next two only if kube-proxy is slipway's */
+        /* the address of a Service; this and the next two only if slipway knows who serves it */
         CHECK_SERVICE,
         CHECK_NAME, /* the name of a Service: DNS */
         CHECK_API,  /* the API through its Service */
         CHECK_EXEC, /* kubectl exec: from the API server to the kubelet */
         CHECK_LOGS, /* kubectl logs */
+        /* NetworkPolicies between nodes; only if the fabric enforces them and there are two nodes
+         */
+        CHECK_POLICY,
         /* services.dex answers at the address that people use; only in verify_cluster */
         CHECK_LOGIN,
         /* what addons of the file promise (verify_promises.c) */
@@ -43,7 +46,10 @@ struct probe { /* on one node */
                 const struct probe *to; /* CHECK_POD */
         } * targets;                    /* one per URL */
         size_t count;
-        unsigned again; /* number of repetitions */
+        unsigned again;     /* number of repetitions */
+        bool proven;        /* the current NetworkPolicy has the wanted effect on it */
+        bool asked;         /* the probe answered the last question */
+        const char *denied; /* why the last connection failed; NULL: it did not */
 };
 
 struct verify {
@@ -62,6 +68,8 @@ struct verify {
         const char *waiting;    /* for what an addon promises: why it is not there yet */
         bool reads;             /* storage: the second pod, which reads what the first wrote */
         char digest[65];        /* of what is verified */
+        bool allows;     /* verify_policy: the second policy, which lets the probes connect */
+        unsigned rounds; /* verify_policy: how often the probes were asked */
         int64_t deadline;
         struct error err; /* the first failure */
         size_t failures;
@@ -74,7 +82,7 @@ struct verify {
 
 /* The control-plane node where kubectl runs; NULL: none can be reached. */
 struct member *verify_from(struct site *s);
-/* Runs all probes, a few at a time; then reads their logs; then calls verify_kept. */
+/* Runs all probes, a few at a time; then reads their logs; then calls verify_policy. */
 void verify_ask(struct verify *v);
 /* Whether an addon of the file promises what this check proves. */
 bool verify_promised(const struct cluster *c, enum verify_check check);
@@ -88,6 +96,10 @@ int64_t verify_patience(const struct verify *v);
 void verify_later(struct verify *v, event_callback_fn fn);
 /* Why a pod does not run, as the API says it; NULL: unknown. */
 const char *verify_pod_why(const json_t *pod);
+/* kubectl's arguments to run /probe in the pod; `n` of the words are followed by a NULL. */
+const char **verify_exec(struct probe *p, const char *const *words, size_t n);
+/* Whether NetworkPolicies block and let through what they say; then calls verify_kept. */
+void verify_policy(struct verify *v);
 /* Reports a failure as a sentence, with a hint. */
 void verify_failed(struct verify *v, const char *hint, const char *fmt, ...) PRINTF(3, 4);
 /* Deletes the namespace, then ends the step. */

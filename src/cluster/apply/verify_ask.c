@@ -1,6 +1,7 @@
 /* What the probes connect to, and what their answers mean. kubectl on a control-plane node runs
  * them, which also tests exec and logs: connections from the API server to every kubelet. */
 #include "cluster/apply/verify.h"
+#include "config/fabric.h"
 
 #define AT_ONCE 8 /* kubectl processes, which need much memory */
 /* Maximum of nodes that one probe connects to; together the probes reach every node. */
@@ -69,8 +70,9 @@ static void targets_make(struct probe *p)
                 for (size_t k = 0; k < ARRAY_SIZE(to->ip) && to->ip[k]; k++)
                         verify_ask_add(p, CHECK_POD, to, "http://", to->ip[k], ":8080/");
         }
-        /* kube-proxy is not slipway's */
-        if (v->site->cluster->network.proxy_mode == PROXY_NONE)
+        /* who serves Services is not slipway's */
+        if (v->site->cluster->network.proxy_mode == PROXY_NONE &&
+                !cluster_fabric(v->site->cluster)->replaces_proxy)
                 return;
         for (size_t k = 0; k < ARRAY_SIZE(v->service) && v->service[k]; k++)
                 verify_ask_add(p, CHECK_SERVICE, NULL, "http://", v->service[k], "/");
@@ -98,7 +100,7 @@ static void tell(struct probe *p, size_t i, const char *why)
 {
         static const char *const hints[] = {
                 [CHECK_POD] =
-                        "see whether a firewall between these nodes drops the fabric's packets (VXLAN: UDP port 8472), and flanneld's journal on both",
+                        "see whether a firewall between these nodes drops the fabric's packets (VXLAN: UDP port 8472 of flannel, 4789 of calico), and the log of flanneld or calico-node on both",
                 [CHECK_SERVICE] = "see kube-proxy's journal on that node",
                 [CHECK_NAME] =
                         "see the pods of CoreDNS (kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide) and whether that node reaches them",
@@ -107,12 +109,12 @@ static void tell(struct probe *p, size_t i, const char *why)
         };
         const struct target *t = &p->targets[i];
         const char *url = strstr(p->urls[i], "://") + 3;
-        bool custom = p->verify->site->cluster->network.fabric.kind == FABRIC_CUSTOM;
+        bool custom = !cluster_fabric(p->verify->site->cluster)->parts;
         int n = (int)strcspn(url, "/");
         verify_row(p->verify, t->kind, name_of(p), target_text(p, i), why);
         if (t->kind == CHECK_POD)
                 verify_failed(p->verify,
-                        custom ? "see the pods of your fabric on both nodes, and whether a firewall between them drops its packets"
+                        custom ? "see the pods of the fabric on both nodes, and whether a firewall between them drops its packets"
                                : hints[t->kind],
                         "from a pod on %s to the pod on %s (%.*s): %s", name_of(p), name_of(t->to),
                         n, url, why);
@@ -268,18 +270,27 @@ static void on_logs(struct link *l, int status, const char *out, const char *err
 
 /* ---- a few at a time ---- */
 
+const char **verify_exec(struct probe *p, const char *const *words, size_t n)
+{
+        const char **argv = arena_array(p->verify->site->arena, const char *, n + WORDS);
+        const char *const before[] = { "--request-timeout=60s", "exec", p->pod, "--", "/probe" };
+        size_t k = kubectl_words(p->verify, argv);
+        memcpy(argv + k, before, sizeof(before));
+        memcpy(argv + k + ARRAY_SIZE(before), words, n * sizeof(*words));
+        return argv;
+}
+
 static void run_exec(struct probe *p)
 {
-        struct member *m = p->verify->from;
         if (!p->urls)
                 targets_make(p);
-        const char **argv = arena_array(p->verify->site->arena, const char *, p->count + WORDS);
-        const char *const words[] = { "--request-timeout=60s", "exec", p->pod, "--", "/probe",
-                "ask", "-t", ASK_SECONDS };
-        size_t n = kubectl_words(p->verify, argv);
-        memcpy(argv + n, words, sizeof(words));
-        memcpy(argv + n + ARRAY_SIZE(words), p->urls, p->count * sizeof(*argv));
-        member_run(m, argv, NULL, OUTPUT_MAX, on_verify_ask_asked, p);
+        const char **words = arena_array(p->verify->site->arena, const char *, p->count + 3);
+        words[0] = "ask";
+        words[1] = "-t";
+        words[2] = ASK_SECONDS;
+        memcpy(words + 3, p->urls, p->count * sizeof(*words));
+        member_run(p->verify->from, verify_exec(p, words, p->count + 3), NULL, OUTPUT_MAX,
+                on_verify_ask_asked, p);
 }
 
 static void run_logs(struct probe *p)
@@ -305,8 +316,12 @@ static void verify_ask_next(struct verify *v)
         }
         if (v->open)
                 return;
-        if (v->logs || v->cut) {
+        if (v->cut) {
                 verify_kept(v);
+                return;
+        }
+        if (v->logs) {
+                verify_policy(v);
                 return;
         }
         v->logs = true;

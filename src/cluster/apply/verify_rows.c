@@ -15,6 +15,7 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_API] = "API service",
         [CHECK_EXEC] = "exec",
         [CHECK_LOGS] = "logs",
+        [CHECK_POLICY] = "network policy",
         [CHECK_LOGIN] = "login",
         [CHECK_METRICS] = "metrics",
         [CHECK_STORAGE] = "storage",

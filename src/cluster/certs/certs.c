@@ -43,6 +43,7 @@ static const struct {
         { "/admin.conf#client-certificate", "anyone who has the file" },
         { "/kube-proxy/kubeconfig.conf#client-certificate", "kube-proxy" },
         { "/flannel.conf#client-certificate", "flanneld" },
+        { "/calico.conf#client-certificate", "calico-node" },
         { "/kubelet.conf#client-certificate", "kubelet, to the API" },
 };
 

@@ -6,6 +6,7 @@
 #include "cluster/plan/reboot.h"
 #include "cluster/plan/replaced.h"
 #include "cluster/plan/versions.h"
+#include "cluster/plan/fabric_change.h"
 #include "cluster/site/proven.h"
 #include "config/fabric.h"
 #include "kube/wait.h"
@@ -25,7 +26,7 @@ static const struct {
         { PART_KUBELET, "the kubelet", { "kubelet.service" } },
         { PART_RUNTIME, "the container runtime", { "containerd.service", "crio.service" } },
         { PART_PROXY, "kube-proxy", { "kube-proxy.service" } },
-        { PART_FABRIC, "the fabric", { "flanneld.service" } },
+        { PART_FABRIC, "the fabric", { "flanneld.service", "calico-node.service" } },
         { PART_BALANCER, "the local balancer",
                 { "slipway-haproxy.service", "/etc/kubernetes/manifests/slipway-haproxy.yaml" } },
         { PART_VIP, "the virtual IP",

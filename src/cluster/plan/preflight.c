@@ -66,7 +66,7 @@ static void check_kernel(struct look *l)
         const struct cluster *c = l->m->site->cluster;
         const struct network *n = &c->network;
         bool kube = l->m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_WORKER),
-             flannel = kube && fabric_has(c, FABRIC_FLANNELD);
+             tunnel = kube && cluster_fabric(c)->backends;
         const struct {
                 const char *feature;
                 bool needed;
@@ -74,9 +74,9 @@ static void check_kernel(struct look *l)
         } table[] = {
                 { "overlay", true, NULL, NULL },
                 { "conntrack", true, NULL, NULL },
-                { "vxlan", flannel && n->fabric.backend == FLANNEL_VXLAN, "network.fabric.backend",
+                { "vxlan", tunnel && n->fabric.backend == BACKEND_VXLAN, "network.fabric.backend",
                         "host-gw" },
-                { "wireguard", flannel && n->fabric.backend == FLANNEL_WIREGUARD,
+                { "wireguard", tunnel && n->fabric.backend == BACKEND_WIREGUARD,
                         "network.fabric.backend", "vxlan" },
                 { "nftables", kube && n->proxy_mode == PROXY_NFTABLES, "network.proxyMode",
                         "iptables" },

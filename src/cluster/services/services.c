@@ -116,9 +116,9 @@ static void chart_order(struct site *s, struct plan_step **steps)
 
 /* Removals come first: a chart with a new name may have the same objects. Objects of manifests and
  * charts may be of kinds that the crds/ of any chart define. */
-void services_steps(
-        struct site *s, struct plan *p, struct plan_step *after, struct plan_step *verify)
+void services_steps(struct site *s, struct plan *p, const struct services_around *around)
 {
+        struct plan_step *dns = around->dns, *verify = around->verify;
         const struct services_found *f = s->found.services;
         if (!f || !services_any(f))
                 return;
@@ -132,7 +132,12 @@ void services_steps(
         for (size_t i = 0; i < f->n; i++) {
                 if (!steps[i])
                         continue;
-                plan_after(steps[i], after);
+                if (f->v[i].chart && f->v[i].chart->fabric) {
+                        plan_after(steps[i], around->objects);
+                        plan_after(dns, steps[i]);
+                        continue;
+                }
+                plan_after(steps[i], dns);
                 plan_after(steps[i], f->v[i].chart ? namespaces : NULL);
                 plan_after(steps[i], f->v[i].chart ? crds : NULL);
                 plan_after(steps[i], f->v[i].chart ? manifests : NULL);
@@ -145,11 +150,11 @@ void services_steps(
                 if (addon_named(f->v[i].name) != ADDON_COUNT)
                         plan_after(verify, f->v[i].kind == SERVICE_ADDON ? manifests : steps[i]);
         if (namespaces)
-                plan_after(namespaces, after);
+                plan_after(namespaces, dns);
         if (crds)
-                plan_after(crds, after);
+                plan_after(crds, dns);
         if (manifests) {
-                plan_after(manifests, after);
+                plan_after(manifests, dns);
                 plan_after(manifests, namespaces);
                 plan_after(manifests, crds);
         }

@@ -11,10 +11,14 @@
 int services_check(const struct cluster *c, struct error *err);
 /* The step that observes; NULL: the file has no services, and the cluster never had any. */
 struct step *services_observe_step(struct site *s);
-/* Adds the steps for all changes to the plan; they start after `after`. `verify` waits for addons
- * whose promises it checks. */
-void services_steps(
-        struct site *s, struct plan *p, struct plan_step *after, struct plan_step *verify);
+/* The steps of a plan that those of services have to do with. */
+struct services_around {
+        struct plan_step *objects; /* before the chart of the fabric: without it no pod starts */
+        struct plan_step *dns;     /* after that chart, and before everything else */
+        struct plan_step *verify;  /* after the addons whose promises it checks */
+};
+/* Adds the steps for all changes to the plan. */
+void services_steps(struct site *s, struct plan *p, const struct services_around *around);
 
 void step_uninstall(struct step *s);         /* arg: task */
 void step_namespaces(struct step *s);        /* arg: site */

@@ -326,7 +326,8 @@ static void plan_build_all(struct site *s, struct plan *p)
                 plan_after(fabric, objects);
                 plan_after(dns, fabric);
         }
-        services_steps(s, p, dns, verify);
+        services_steps(s, p,
+                &(struct services_around){ .objects = objects, .dns = dns, .verify = verify });
 }
 
 void plan_build(struct site *s)

@@ -50,20 +50,11 @@ static void kubespray_network_ranges(struct spray *k, const char *field, const c
 static const struct {
         const char *plugin, *what;
 } other_fabrics[] = {
-        { "calico",
-                "slipway does not install it: flannel replaces it, without network policies and BGP; to keep it, use fabric: {name: custom, "
-                "manifests: [calico.yaml]}" },
-        { "cilium",
-                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [cilium.yaml]}, or fabric: none and its chart with helm" },
-        { "canal",
-                "canal was flannel with calico's network policies: for those, use fabric: {name: custom, manifests: [canal.yaml]}" },
         { "weave", "Weave Net was archived in 2024; flannel replaces it" },
         { "contiv", "Contiv was archived; flannel replaces it" },
         { "romana", "Romana was archived; flannel replaces it" },
         { "kube-router",
                 "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-router.yaml]}" },
-        { "kube-ovn",
-                "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [kube-ovn.yaml]}" },
         { "ovn4nfv", "it is no longer developed; flannel replaces it" },
         { "macvlan",
                 "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [macvlan.yaml]}" },
@@ -71,29 +62,78 @@ static const struct {
                 "multus needs another pod network underneath: flannel here, and apply multus' manifest with kubectl" },
 };
 
-static void kubespray_network_flannel(struct spray *k)
+/* backend and mtu: NULL for the default. */
+static void kubespray_network_write(
+        struct spray *k, const char *name, const char *backend, const char *mtu)
+{
+        struct spray_section section;
+        if (!backend && !mtu)
+                return spray_field(k, "fabric", name);
+        spray_begin(k, &section, "fabric");
+        spray_field(k, "name", name);
+        if (backend)
+                spray_field(k, "backend", backend);
+        if (mtu)
+                spray_field(k, "mtu", mtu);
+        spray_end(k, &section);
+}
+
+static void kubespray_network_flannel(struct spray *k, const char *name)
 {
         const char *backend = spray_text(k, "flannel_backend_type");
-        if (backend && (streq(backend, "host-gw") || streq(backend, "wireguard"))) {
-                struct spray_section section;
-                spray_begin(k, &section, "fabric");
-                spray_field(k, "name", "flannel");
-                spray_field(k, "backend", backend);
-                return spray_end(k, &section);
-        }
-        if (backend && !streq(backend, "vxlan"))
+        bool known = backend && (streq(backend, "host-gw") || streq(backend, "wireguard"));
+        if (backend && !known && !streq(backend, "vxlan"))
                 spray_note(k, "flannel's backend was %s, which was removed; vxlan replaces it",
                         backend);
-        spray_field(k, "fabric", "flannel");
+        kubespray_network_write(k, name, known ? backend : NULL, NULL);
+}
+
+static const char *kubespray_network_mtu(struct spray *k, const char *var)
+{
+        const char *mtu = spray_text(k, var);
+        return mtu && *mtu && !mtu[strspn(mtu, "0123456789")] && !streq(mtu, "0") ? mtu : NULL;
+}
+
+/* Kubespray's defaults: VXLAN, always. */
+static void kubespray_network_calico(struct spray *k)
+{
+        const char *backend = spray_text(k, "calico_network_backend"),
+                   *mode = spray_text(k, "calico_vxlan_mode");
+        if (backend && streq(backend, "bird"))
+                spray_note(k,
+                        "calico's routes came from BGP, which slipway's calico does not have: packets between nodes are wrapped in VXLAN");
+        kubespray_network_write(k, "calico",
+                mode && !strcasecmp(mode, "CrossSubnet") ? "host-gw" : NULL,
+                kubespray_network_mtu(k, "calico_mtu"));
+}
+
+static void kubespray_network_cilium(struct spray *k)
+{
+        const char *mode = spray_text(k, "cilium_tunnel_mode");
+        bool routed = mode && (streq(mode, "disabled") || streq(mode, "native"));
+        if (mode && streq(mode, "geneve"))
+                spray_note(k, "cilium's tunnels were Geneve; VXLAN replaces it");
+        if (spray_true(k, "cilium_encryption_enabled"))
+                kubespray_network_write(
+                        k, "cilium", "wireguard", kubespray_network_mtu(k, "cilium_mtu"));
+        else
+                kubespray_network_write(k, "cilium", routed ? "host-gw" : NULL,
+                        kubespray_network_mtu(k, "cilium_mtu"));
 }
 
 static void kubespray_network_fabric(struct spray *k)
 {
         const char *plugin = spray_text(k, "kube_network_plugin");
-        if (plugin && streq(plugin, "flannel"))
-                return kubespray_network_flannel(k);
-        if (plugin && (streq(plugin, "cni") || streq(plugin, "none") ||
-                              streq(plugin, "custom_cni") || streq(plugin, "cloud"))) {
+        if (!plugin || streq(plugin, "calico"))
+                return kubespray_network_calico(k);
+        if (streq(plugin, "cilium"))
+                return kubespray_network_cilium(k);
+        if (streq(plugin, "kube-ovn"))
+                return spray_field(k, "fabric", plugin);
+        if (streq(plugin, "flannel") || streq(plugin, "canal"))
+                return kubespray_network_flannel(k, plugin);
+        if (streq(plugin, "cni") || streq(plugin, "none") || streq(plugin, "custom_cni") ||
+                streq(plugin, "cloud")) {
                 spray_note(k,
                         "the pod network (%s) was your own: nodes become Ready when you install it",
                         plugin);
@@ -101,9 +141,9 @@ static void kubespray_network_fabric(struct spray *k)
         }
         const char *what = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(other_fabrics); i++)
-                if (streq(plugin ? plugin : "calico", other_fabrics[i].plugin))
+                if (streq(plugin, other_fabrics[i].plugin))
                         what = other_fabrics[i].what;
-        spray_note(k, "the pod network was %s: %s", plugin ? plugin : "calico, Kubespray's default",
+        spray_note(k, "the pod network was %s: %s", plugin,
                 what ? what : "slipway does not know it; flannel replaces it");
         spray_field(k, "fabric", "flannel");
 }
@@ -111,7 +151,7 @@ static void kubespray_network_fabric(struct spray *k)
 static void proxy_mode(struct spray *k)
 {
         const char *mode = spray_text(k, "kube_proxy_mode");
-        if (spray_true(k, "kube_proxy_remove"))
+        if (spray_true(k, "kube_proxy_remove") || spray_true(k, "cilium_kube_proxy_replacement"))
                 mode = "none";
         if (!mode || streq(mode, "iptables"))
                 return;

@@ -46,9 +46,9 @@ static const struct {
         bool (*idle)(const struct cluster *c);
         const char *message, *hint;
 } idle_options[] = {
-        { "network.fabric.mtu", no_fabric_mtu, "only flannel uses it",
+        { "network.fabric.mtu", no_fabric_mtu, "this pod network does not use it",
                 "leave it out, and set the MTU in the pod network's own manifests" },
-        { "network.fabric.interface", no_fabric_interface, "only flannel uses it",
+        { "network.fabric.interface", no_fabric_interface, "this pod network does not use it",
                 "leave it out, and set the interface in the pod network's own manifests" },
         { "network.proxyRun", no_proxy, "there is no kube-proxy: network.proxyMode is none",
                 "leave it out" },

@@ -221,13 +221,16 @@ static void network_fabric(const struct cluster *c, struct problems *p)
                         "manifests are used only if the fabric's name is custom");
         if (!(row->options & FABRIC_TAKES_BACKEND) && tree_get(f->src, "backend"))
                 rule_error(p, c, "network.fabric.backend", "leave it out",
-                        "only flannel has a backend");
+                        "%s has no backend to choose", fabric_names[f->kind]);
+        else if (row->backends && !(row->backends & 1U << f->backend))
+                rule_error(p, c, "network.fabric.backend", "use vxlan or host-gw",
+                        "%s does not have this backend", fabric_names[f->kind]);
         if (row->needs_proxy && c->network.proxy_mode == PROXY_NONE)
                 rule_warn(p, c, "network.proxyMode",
                         "use nftables or iptables; none is for pod networks that replace kube-proxy",
                         "without kube-proxy the addresses of Services do not work, and %s does not replace it",
                         fabric_names[f->kind]);
-        if (row->options & FABRIC_TAKES_BACKEND && f->backend == FLANNEL_HOST_GW &&
+        if (row->parts & FABRIC_FLANNELD && f->backend == BACKEND_HOST_GW &&
                 c->network.hosts.n > 1 &&
                 c->network.hosts.v[0].ip.family == c->network.hosts.v[1].ip.family)
                 rule_error(p, c, "network.fabric.backend", "use vxlan or wireguard",

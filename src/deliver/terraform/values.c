@@ -1,4 +1,5 @@
 /* What the user's file says, as values of the files' variables. */
+#include "config/fabric.h"
 #include "deliver/terraform/terraform.h"
 
 /* ---- what is there ---- */
@@ -106,8 +107,8 @@ static struct strings pods_between(const struct terraform *t)
         const struct network *net = &t->cluster->network;
         struct strings out = { 0 };
         char text[IP_TEXT + 4];
-        for (size_t i = 0; net->fabric.kind == FABRIC_FLANNEL &&
-                           net->fabric.backend == FLANNEL_HOST_GW && i < net->pods.n;
+        for (size_t i = 0; cluster_fabric(t->cluster)->backends &&
+                           net->fabric.backend == BACKEND_HOST_GW && i < net->pods.n;
                 i++)
                 if (net->pods.v[i].ip.family == 4)
                         strings_add(t->arena, &out,

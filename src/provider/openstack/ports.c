@@ -1,4 +1,5 @@
 /* Ports, which have the addresses, and floating IPs. */
+#include "config/fabric.h"
 #include "provider/openstack/openstack.h"
 
 #define PORTS_AT_ONCE 50 /* in one call */
@@ -20,8 +21,7 @@ static json_t *port_pairs(const struct os *os, const struct node *n)
         const struct cluster *c = os->run->cluster;
         char text[IP_TEXT + 4];
         json_t *pairs = json_array();
-        bool routed = c->network.fabric.kind == FABRIC_FLANNEL &&
-                      c->network.fabric.backend == FLANNEL_HOST_GW;
+        bool routed = cluster_fabric(c)->backends && c->network.fabric.backend == BACKEND_HOST_GW;
         for (size_t i = 0; routed && n && i < c->network.pods.n; i++)
                 json_array_append_new(pairs,
                         json_pack("{s:s}", "ip_address", cidr_format(&c->network.pods.v[i], text)));
