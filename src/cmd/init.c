@@ -68,18 +68,19 @@ static const struct init_template {
                 "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who else may log in\n",
                 "put in your cloud, image, network and flavors, then: " },
         { "aws", "prod",
-                "# User-data for machines in AWS. slipway does not make them yet: boot yours with what\n"
-                "# `slipway render --format user-data -d out` writes, then list them under hosts with provider ssh.\n"
+                "# Machines that slipway creates in AWS. The credentials come from the environment or a profile.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
                 "    aws:\n"
-                "      user: admin                              # who logs in to the image\n"
-                "      userData: cloud-init                     # or ignition, for Flatcar\n"
-                "      loadBalancer: nlb                        # or none\n"
+                "      region: eu-central-1\n"
+                "      zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n"
+                "      image: {name: debian-12-amd64-*, owner: \"136693071363\"}   # Debian's account\n"
+                "      loadBalancer: nlb                        # or nlb-internal, or none\n"
+                "      # access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}   # who reaches it from outside\n"
+                "      # bastion: admin@jump.example.net        # machines have private addresses\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3}\n"
-                "    - {name: worker, count: 3}\n"
-                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who may log in\n",
-                "put in who logs in, then: " },
+                "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: m7i.large}\n"
+                "    - {name: worker, count: 3, instanceType: m7i.large}\n",
+                "put in your region, zones and instance types, then: " },
         { "terraform", "prod",
                 "# Machines that Terraform or OpenTofu creates from files that slipway writes: docs/terraform.md.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"

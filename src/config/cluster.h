@@ -73,6 +73,15 @@ struct volumes {
         struct volume *v;
 };
 
+struct root_volume { /* the system disk of a cloud's machine */
+        const struct tree *src;
+        int64_t size;     /* bytes; 0: the image's */
+        const char *type, /* NULL: the cloud's default */
+                *kms_key; /* NULL: the account's default */
+        bool encrypted;
+        long iops; /* 0: the type's */
+};
+
 struct machine_shape { /* provider local */
         const struct tree *src;
         long cpus;
@@ -119,7 +128,9 @@ struct pool {
         struct machine_shape machine;
         const char *flavor, *instance_type, *image; /* NULL: the provider's */
         struct strings zones;
-        bool floating_ip;
+        bool floating_ip, public_ip;
+        bool spot; /* AWS */
+        struct root_volume root_volume;
         int spread;                     /* enum spread */
         struct kubelet_options kubelet; /* over the cluster's */
 };
@@ -181,12 +192,30 @@ struct provider_openstack {
         const char *bastion;
 };
 enum os_lb { OS_LB_OCTAVIA, OS_LB_VIP, OS_LB_NONE };
+struct cloud_access { /* who reaches the machines from outside: ranges */
+        const struct tree *src;
+        struct cidrs ssh, api, node_ports;
+};
 struct aws_vpc {
         const struct tree *src;
         struct cidr cidr;
         const char *id;
-        struct strings subnets;
+        struct strings subnets, public_subnets; /* of an existing VPC */
 };
+struct aws_ami { /* one of: id, name with owner, ssm */
+        const struct tree *src;
+        const char *id, *name, *owner, *ssm;
+};
+struct aws_iam {
+        const struct tree *src;
+        const char *control, *worker, *permissions_boundary; /* "managed", a name, or NULL */
+};
+struct aws_imds {
+        const struct tree *src;
+        long hop_limit;
+        bool tags;
+};
+enum aws_nat_kind { AWS_NAT_ONE, AWS_NAT_PER_ZONE, AWS_NAT_NONE };
 struct aws_dns {
         const struct tree *src;
         const char *zone;
@@ -194,11 +223,14 @@ struct aws_dns {
 };
 struct provider_aws {
         const struct tree *src;
-        const char *profile, *region, *image, *user, *keypair,
-                /* profile, keypair, instance_profile: may be NULL */
-                *instance_profile;
+        const char *profile, *region, *user, *keypair; /* profile, keypair: may be NULL */
+        struct aws_ami image;
         struct strings zones;
         struct aws_vpc vpc;
+        int nat; /* enum aws_nat_kind */
+        struct aws_iam iam;
+        struct aws_imds imds;
+        struct cloud_access access;
         enum user_data user_data;
         int load_balancer; /* enum aws_lb */
         struct aws_dns dns;
@@ -206,7 +238,7 @@ struct provider_aws {
         struct pairs tags;
         const char *bastion;
 };
-enum aws_lb { AWS_LB_NLB, AWS_LB_NONE };
+enum aws_lb { AWS_LB_NLB, AWS_LB_NLB_INTERNAL, AWS_LB_NONE };
 struct provider_terraform {
         struct provider_ssh ssh; /* first: its machines are reached like hosts */
         int platform;            /* index into platform_names; platform.h has the table */

@@ -21,7 +21,8 @@ static const char *const role_names[] = { "control-plane", "etcd", "worker", NUL
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
 static const char *const os_lb_names[] = { "octavia", "vip", "none", NULL };
 static const char *const spread_names[] = { "soft-anti-affinity", "anti-affinity", "none", NULL };
-static const char *const aws_lb_names[] = { "nlb", "none", NULL };
+static const char *const aws_lb_names[] = { "nlb", "nlb-internal", "none", NULL };
+static const char *const aws_nat_names[] = { "one", "perZone", "none", NULL };
 static const char *const backend_names[] = { "vxlan", "host-gw", "wireguard", NULL };
 static const char *const proxy_mode_names[] = { "iptables", "nftables", "ipvs", "none", NULL };
 static const char *const proxy_run_names[] = { "service", "daemonset", NULL };
@@ -48,10 +49,6 @@ static const char *const os_names[] = { "debian", "ubuntu", "rhel", "centos", "r
         "ol", "fedora", "opensuse-leap", "opensuse-tumbleweed", "sles", "flatcar", NULL };
 
 /* Hints for options that are not implemented yet: what to use today. */
-#define LATER_CLOUD \
-        "leave it out: slipway cannot create cloud machines yet; `slipway render --format user-data` writes the user-data they boot with"
-#define LATER_VOLUME \
-        "leave it out: slipway does not create volumes yet; use a flavor or an instance type with a large disk"
 #define LATER_HEAL \
         "leave it out: `slipway status` shows unhealthy nodes, and `slipway remove-node` and `slipway scale` replace a machine"
 
@@ -66,11 +63,18 @@ SCHEMA(disk, disk, NULL, "A disk that the machine already has. It is formatted o
         { "options", T_STRINGS, 0, AT(disk, options), .def = "[defaults, noatime]", .help = "Mount options." });
 
 SCHEMA(volume, volume, NULL, "A disk attached to the machine in addition to its system disk (OpenStack, AWS). It is formatted only if it is blank, then mounted.",
-        { "size", T_SIZE, F_REQUIRED, AT(volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "The size of the volume.", .example = "50GiB", .later = LATER_VOLUME },
-        { "type", T_STRING, 0, AT(volume, type), .help = "The provider's volume type.", .example = "gp3", .later = LATER_VOLUME },
+        { "size", T_SIZE, 0, AT(volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "The size of the volume.", .example = "50GiB" },
+        { "type", T_STRING, 0, AT(volume, type), .help = "The provider's volume type.", .example = "gp3" },
         { "device", T_ABSPATH, 0, AT(volume, device), .help = "The device name on the machine; by default assigned in the provider's usual order (/dev/vdb, /dev/nvme1n1)." },
         { "filesystem", T_STRING, 0, AT(volume, filesystem), .names = filesystem_names, .def = "ext4", .help = "The filesystem that is created on a blank volume." },
         { "mount", T_ABSPATH, F_REQUIRED, AT(volume, mount), .help = "The mount point.", .example = "/var/lib/containerd" });
+
+SCHEMA(root_volume, root_volume, "size", "The system disk of a machine in a cloud. The size alone is enough.",
+        { "size", T_SIZE, 0, AT(root_volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "Its size; by default 20 GiB, or what the image needs.", .example = "50GiB" },
+        { "type", T_STRING, 0, AT(root_volume, type), .help = "Its volume type; on AWS by default gp3.", .example = "gp3" },
+        { "encrypted", T_BOOL, 0, AT(root_volume, encrypted), .def = "true", .help = "Whether it is encrypted." },
+        { "kmsKey", T_STRING, 0, AT(root_volume, kms_key), .help = "The KMS key that it is encrypted with; by default the account's (AWS)." },
+        { "iops", T_INT, 0, AT(root_volume, iops), .min = 100, .max = 256000, .help = "Its I/O operations per second, for volume types that have a choice (AWS)." });
 
 SCHEMA(machine, machine_shape, NULL, "The size of machines that have no named size.",
         { "cpus", T_INT, 0, AT(machine_shape, cpus), .def = "0", .min = 0, .max = 1024, .help = "Number of CPUs; 0 means no limit." },
@@ -108,11 +112,14 @@ SCHEMA(pool, pool, NULL, "A group of nodes with the same roles and the same size
         { "volumes", T_STRUCTS, 0, AT(pool, volumes), .sub = &volume_schema, .help = "Attached disks to format (only if blank) and mount (OpenStack, AWS)." },
         { "machine", T_STRUCT, 0, AT(pool, machine), .sub = &machine_schema, .help = "The size of machines on this computer (provider local), or in vSphere and Oracle Cloud (provider terraform)." },
         { "flavor", T_STRING, 0, AT(pool, flavor), .help = "The OpenStack flavor.", .example = "m1.large" },
-        { "instanceType", T_STRING, 0, AT(pool, instance_type), .help = "The AWS instance type.", .example = "m7i.large", .later = LATER_CLOUD },
+        { "instanceType", T_STRING, 0, AT(pool, instance_type), .help = "The AWS instance type.", .example = "m7i.large" },
         { "image", T_STRING, 0, AT(pool, image), .help = "Overrides the provider's image for this pool." },
         { "zones", T_STRINGS, 0, AT(pool, zones), .help = "Availability zones that the pool's machines are assigned to in turn; by default the provider's." },
         { "floatingIP", T_BOOL, 0, AT(pool, floating_ip), .def = "false", .help = "Whether each machine gets a floating IP address (OpenStack)." },
         { "spread", T_ENUM, 0, AT(pool, spread), .names = spread_names, .def = "soft-anti-affinity", .help = "How the machines are kept apart on the cloud's hosts, with a server group for the pool (OpenStack)." },
+        { "publicIP", T_BOOL, 0, AT(pool, public_ip), .def = "false", .help = "Whether each machine gets a public address that stays with it (AWS: an Elastic IP address)." },
+        { "spot", T_BOOL, 0, AT(pool, spot), .def = "false", .help = "Whether the machines are spot instances (AWS), which AWS may take back at any time; only for workers." },
+        { "rootVolume", T_STRUCT, 0, AT(pool, root_volume), .sub = &root_volume_schema, .help = "The system disk of the machines (AWS)." },
         { "kubelet", T_STRUCT, 0, AT(pool, kubelet), .sub = &kubelet_schema, .help = "Settings of the kubelet for this pool; they override components.kubelet." });
 
 /* ---- providers ---- */
@@ -166,28 +173,48 @@ SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipwa
         { "metadata", T_PAIRS, 0, AT(provider_openstack, metadata), .help = "Metadata of every machine." },
         { "bastion", T_STRING, 0, AT(provider_openstack, bastion), .help = "A jump host: [user@]host[:port]." });
 
+SCHEMA(access, cloud_access, NULL, "Who reaches the machines from outside their network. `[]` is nobody.",
+        { "ssh", T_CIDRS, 0, AT(cloud_access, ssh), .def = "0.0.0.0/0", .help = "Address ranges that may connect to sshd.", .example = "[192.0.2.0/24]" },
+        { "api", T_CIDRS, 0, AT(cloud_access, api), .def = "0.0.0.0/0", .help = "Address ranges that may connect to the API." },
+        { "nodePorts", T_CIDRS, 0, AT(cloud_access, node_ports), .def = "[]", .help = "Address ranges that may connect to the ports of Services of type NodePort." });
 SCHEMA(vpc, aws_vpc, NULL, "The VPC of the machines.",
-        { "cidr", T_CIDR, 0, AT(aws_vpc, cidr), .help = "The address range of a VPC that slipway creates.", .example = "10.32.0.0/16" },
+        { "cidr", T_CIDR, 0, AT(aws_vpc, cidr), .def = "10.32.0.0/16", .help = "The address range of a VPC that slipway creates, a /16 to a /20.", .example = "10.32.0.0/16" },
         { "id", T_STRING, 0, AT(aws_vpc, id), .help = "The id of an existing VPC." },
-        { "subnets", T_STRINGS, 0, AT(aws_vpc, subnets), .help = "The subnets of an existing VPC, one per zone." });
+        { "subnets", T_STRINGS, 0, AT(aws_vpc, subnets), .help = "The subnets of an existing VPC that machines are in, one per zone.", .example = "[subnet-0a1, subnet-0b2]" },
+        { "publicSubnets", T_STRINGS, 0, AT(aws_vpc, public_subnets), .help = "The subnets of an existing VPC for the load balancer and for machines with publicIP, one per zone; by default `subnets`." });
+SCHEMA(ami, aws_ami, "id", "The AMI of the machines: its id, its name and owner, or a parameter of the Systems Manager that has its id.",
+        { "id", T_STRING, 0, AT(aws_ami, id), .help = "The id of the AMI.", .example = "ami-0123456789abcdef0" },
+        { "name", T_STRING, 0, AT(aws_ami, name), .help = "Its name, with * for any text: of several the newest. Needs `owner`.", .example = "debian-12-amd64-*" },
+        { "owner", T_STRING, 0, AT(aws_ami, owner), .help = "The account that owns the AMI of this name, or self, amazon or aws-marketplace.", .example = "\"136693071363\"" },
+        { "ssm", T_STRING, 0, AT(aws_ami, ssm), .help = "The public or own parameter that has its id.", .example = "/aws/service/debian/release/12/latest/amd64" });
+SCHEMA(iam, aws_iam, NULL, "Instance profiles of the machines, which give them rights in AWS: `managed` (slipway creates them), or the name of an existing one. By default machines have none.",
+        { "control", T_STRING, 0, AT(aws_iam, control), .help = "The instance profile of control-plane nodes.", .example = "managed" },
+        { "worker", T_STRING, 0, AT(aws_iam, worker), .help = "The instance profile of all other nodes.", .example = "managed" },
+        { "permissionsBoundary", T_STRING, 0, AT(aws_iam, permissions_boundary), .help = "The ARN of a policy that limits the rights of managed roles." });
+SCHEMA(imds, aws_imds, NULL, "The machines' metadata service. Version 2 of it is always required.",
+        { "hopLimit", T_INT, 0, AT(aws_imds, hop_limit), .def = "1", .min = 1, .max = 64, .help = "How far its answers travel: 1 is the machine itself, 2 also its pods." },
+        { "tags", T_BOOL, 0, AT(aws_imds, tags), .def = "false", .help = "Whether the machine's tags can be read from it." });
 SCHEMA(dns, aws_dns, NULL, "DNS names in Route 53.",
-        { "zone", T_HOST, F_REQUIRED, AT(aws_dns, zone), .help = "The DNS zone; the API gets the name NAME.ZONE.", .example = "example.net" },
-        { "private", T_BOOL, 0, AT(aws_dns, private), .def = "true", .help = "Whether the zone is visible only inside the VPC." });
-SCHEMA(aws, provider_aws, NULL, "Machines in AWS. slipway renders their user-data; it cannot create them yet.",
-        { "region", T_STRING, F_REQUIRED, AT(provider_aws, region), .help = "The AWS region.", .example = "eu-central-1", .later = LATER_CLOUD },
-        { "profile", T_STRING, 0, AT(provider_aws, profile), .help = "The profile in ~/.aws; by default the one that the environment selects.", .later = LATER_CLOUD },
-        { "zones", T_STRINGS, 0, AT(provider_aws, zones), .help = "Availability zones that machines are assigned to in turn.", .example = "[eu-central-1a, eu-central-1b]", .later = LATER_CLOUD },
-        { "vpc", T_STRUCT, 0, AT(provider_aws, vpc), .sub = &vpc_schema, .help = "The VPC of the machines.", .later = LATER_CLOUD },
-        { "image", T_STRING, F_REQUIRED, AT(provider_aws, image), .help = "The AMI, by id or name.", .example = "ami-debian-12", .later = LATER_CLOUD },
+        { "zone", T_HOST, F_REQUIRED, AT(aws_dns, zone), .help = "An existing hosted zone; the API gets the name NAME.ZONE.", .example = "example.net" },
+        { "private", T_BOOL, 0, AT(aws_dns, private), .def = "true", .help = "Whether it is the private zone of this name, visible only inside its VPCs; slipway adds the VPC that it creates." });
+SCHEMA(aws, provider_aws, NULL, "Machines in AWS, with their network, load balancer and DNS record.",
+        { "region", T_STRING, F_REQUIRED, AT(provider_aws, region), .help = "The AWS region.", .example = "eu-central-1" },
+        { "profile", T_STRING, 0, AT(provider_aws, profile), .help = "The profile in ~/.aws; by default the one that the environment selects." },
+        { "zones", T_STRINGS, 0, AT(provider_aws, zones), .help = "Availability zones that machines are assigned to in turn.", .example = "[eu-central-1a, eu-central-1b]" },
+        { "vpc", T_STRUCT, 0, AT(provider_aws, vpc), .sub = &vpc_schema, .help = "The VPC of the machines; by default slipway creates one." },
+        { "nat", T_ENUM, 0, AT(provider_aws, nat), .names = aws_nat_names, .def = "one", .help = "NAT gateways, through which machines without a public address reach the internet, of a VPC that slipway creates." },
+        { "image", T_STRUCT, F_REQUIRED, AT(provider_aws, image), .sub = &ami_schema, .help = "The AMI of the machines." },
         { "user", T_STRING, 0, AT(provider_aws, user), .def = "admin", .help = "The user to log in as." },
-        { "keypair", T_STRING, 0, AT(provider_aws, keypair), .help = "The name of an existing AWS key pair; by default slipway creates one.", .later = LATER_CLOUD },
-        { "instanceProfile", T_STRING, 0, AT(provider_aws, instance_profile), .help = "The IAM instance profile of every machine.", .later = LATER_CLOUD },
+        { "keypair", T_STRING, 0, AT(provider_aws, keypair), .help = "The name of an existing AWS key pair, for the image's own user. slipway needs none." },
+        { "iam", T_STRUCT, 0, AT(provider_aws, iam), .sub = &iam_schema, .help = "Instance profiles of the machines." },
+        { "imds", T_STRUCT, 0, AT(provider_aws, imds), .sub = &imds_schema, .help = "The machines' metadata service." },
+        { "access", T_STRUCT, 0, AT(provider_aws, access), .sub = &access_schema, .help = "Who reaches the machines from outside; of managed security groups." },
         { "userData", T_ENUM, 0, AT(provider_aws, user_data), .names = user_data_names, .def = "cloud-init", .help = "The format of the user-data that the image reads at first boot; `render --format user-data` writes it." },
-        { "loadBalancer", T_ENUM, 0, AT(provider_aws, load_balancer), .names = aws_lb_names, .def = "nlb", .help = "The load balancer in front of the API servers." },
-        { "dns", T_STRUCT, 0, AT(provider_aws, dns), .sub = &dns_schema, .help = "DNS names for the API and the nodes.", .later = LATER_CLOUD },
-        { "securityGroups", T_STRINGS, 0, AT(provider_aws, security_groups), .def = "[managed]", .help = "`managed` (slipway creates them), or the ids of existing groups.", .later = LATER_CLOUD },
-        { "tags", T_PAIRS, 0, AT(provider_aws, tags), .help = "Tags of every AWS resource that slipway creates.", .later = LATER_CLOUD },
-        { "bastion", T_STRING, 0, AT(provider_aws, bastion), .help = "A jump host: [user@]host[:port].", .later = LATER_CLOUD });
+        { "loadBalancer", T_ENUM, 0, AT(provider_aws, load_balancer), .names = aws_lb_names, .def = "nlb", .help = "The load balancer in front of the API servers: `nlb-internal` is reachable only inside the VPC." },
+        { "dns", T_STRUCT, 0, AT(provider_aws, dns), .sub = &dns_schema, .help = "A DNS name for the API." },
+        { "securityGroups", T_STRINGS, 0, AT(provider_aws, security_groups), .def = "[managed]", .help = "`managed` (slipway creates them), or the ids of existing groups." },
+        { "tags", T_PAIRS, 0, AT(provider_aws, tags), .help = "Tags of every AWS resource that slipway creates." },
+        { "bastion", T_STRING, 0, AT(provider_aws, bastion), .help = "A jump host: [user@]host[:port]." });
 
 SCHEMA(terraform, provider_terraform, NULL, "Machines that Terraform or OpenTofu creates from the files of `slipway export terraform`, and that are then reached over SSH. docs/terraform.md explains it.",
         { "platform", T_ENUM, F_REQUIRED, AT(provider_terraform, platform), .names = platform_names, .help = "Where the machines are.", .example = "hetzner" },
@@ -208,7 +235,7 @@ SCHEMA(provider, provider, NULL, "Where machines come from: exactly one of these
         { "local", T_STRUCT, F_ONE_OF, AT(provider, local), .sub = &local_schema, .help = "Machines on this computer." },
         { "ssh", T_STRUCT, F_ONE_OF, AT(provider, ssh), .sub = &ssh_schema, .help = "Existing machines, reached over SSH." },
         { "openstack", T_STRUCT, F_ONE_OF, AT(provider, openstack), .sub = &openstack_schema, .help = "Machines in OpenStack, which slipway creates." },
-        { "aws", T_STRUCT, F_ONE_OF, AT(provider, aws), .sub = &aws_schema, .help = "Machines in AWS (only their user-data is rendered)." },
+        { "aws", T_STRUCT, F_ONE_OF, AT(provider, aws), .sub = &aws_schema, .help = "Machines in AWS, which slipway creates." },
         { "terraform", T_STRUCT, F_ONE_OF, AT(provider, terraform), .sub = &terraform_schema, .help = "Machines that Terraform or OpenTofu creates from files that slipway writes." });
 
 /* ---- the API and the networks ---- */
@@ -529,6 +556,7 @@ const struct gone gone_table[] = {
         { "encryption", "provider=identity", "identity does not encrypt", "none" },
         { "encryption", "provider=kms", "slipway does not configure KMS plugins", "secretbox" },
         { "audit", "level=RequestResponse", "the name is requestResponse", "requestResponse" },
+        { "aws", "instanceProfile", "the control plane and workers can have different ones", "iam: {control: NAME, worker: NAME}" },
         { "aws", "loadBalancer=elb", "classic load balancers are obsolete", "nlb" },
         { "aws", "loadBalancer=classic", "classic load balancers are obsolete", "nlb" },
         { "spec", "docker", "Kubernetes 1.24 removed dockershim", "runtime: containerd" },

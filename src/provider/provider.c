@@ -1,6 +1,7 @@
 #include <event2/event.h>
 
 #include "provider/provider.h"
+#include "provider/aws/aws.h"
 #include "provider/local/local.h"
 #include "provider/openstack/openstack.h"
 #include "provider/ssh.h"
@@ -11,7 +12,7 @@ const struct provider_ops *provider_for(const struct cluster *c)
         static const struct provider_ops *const table[] = { [PROVIDER_LOCAL] = &local_ops,
                 [PROVIDER_SSH] = &ssh_ops,
                 [PROVIDER_OPENSTACK] = &openstack_ops,
-                [PROVIDER_AWS] = NULL,
+                [PROVIDER_AWS] = &aws_provider_ops,
                 [PROVIDER_TERRAFORM] = &terraform_ops };
         return table[c->provider.kind];
 }

@@ -116,7 +116,7 @@ struct provider_ops {
         int (*start)(struct provider_run *run, const struct machine *m, struct error *err);
 };
 
-/* NULL: not implemented yet (openstack, aws) */
+/* Each kind of provider has one. */
 const struct provider_ops *provider_for(const struct cluster *c);
 /* The nodes' addresses and the balancer, for who needs nothing else of the provider: `state` and
  * `prefix` as in provider_run. Asks nobody where the file has the addresses. */

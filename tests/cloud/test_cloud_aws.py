@@ -197,7 +197,7 @@ def test_the_table_is_botocores():
     """Every action, its protocol and the parameters and fields that the rows name are in the models."""
     import botocore.session
     session = botocore.session.get_session()
-    names = {"ec2": "ec2", "elasticloadbalancing": "elbv2", "sts": "sts", "iam": "iam", "route53": "route53", "servicequotas": "service-quotas", "tagging": "resourcegroupstaggingapi"}
+    names = {"ec2": "ec2", "elasticloadbalancing": "elbv2", "sts": "sts", "iam": "iam", "route53": "route53", "servicequotas": "service-quotas", "tagging": "resourcegroupstaggingapi", "ssm": "ssm"}
     models = {s: session.get_service_model(n) for s, n in names.items()}
     rows = [r for r in tool("calls") if r["aws"]]
     assert len(rows) > 60

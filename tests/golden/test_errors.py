@@ -18,9 +18,7 @@ HERE = ROOT / "tests" / "golden" / "errors"
 SLIPWAY = Path(os.environ.get("SLIPWAY") or ROOT / "build" / "slipway").resolve()
 CASES = sorted(p.stem for p in HERE.glob("*.yaml"))
 REGEN = os.environ.get("REGEN")
-LATER = {"network-overlap-vpc", "policies", "provider-aws-no-zones", "provider-aws-vpc-both", "provider-aws-vpc-size", "provider-aws-zone",
-         "provider-flavor-aws", "provider-pool-zone",
-         "volumes-size", "warning-heal"}
+LATER = {"policies", "warning-heal"}
 
 
 # git keeps no such modes

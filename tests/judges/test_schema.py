@@ -66,7 +66,7 @@ BAD = [
     ("a taint without effect", "spec.pools.1.hosts.2.taints", ["gpu=yes"], False),
     ("a role that is none", "spec.pools.0.roles", ["master"], False),
     ("an option that nothing acts on yet", "spec.heal", {"maxAtOnce": 1}, False),
-    ("such an option of a pool", "spec.pools.0.instanceType", "m7i.large", False),
+    ("such an option of a pool", "spec.pools.0.machine", {"disk": "20GiB"}, False),
 ]
 
 

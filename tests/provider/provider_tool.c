@@ -5,7 +5,8 @@
  *     list, prepare, create, destroy, cleanup, stop, kill, start
  *     up        prepare and create        down      destroy and cleanup
  *     survey    what a cloud would make, and what stops it; `up` and `prepare` ask it first
- *     others    machines that are not in the file
+ *     others    machines that are not in the file        sweep     destroys them
+ *     console, members (the balancer has exactly these nodes)
  *   The environment's PROVIDER_PREFIX is identity.prefix.
  *   provider_tool sources ROOT CODENAME|- RELEASE     what the machines' apt sources would be */
 #include <event2/event.h>
@@ -76,12 +77,13 @@ static void list_one(struct machine *m)
         for (size_t i = 0; t->options && i < t->options->n; i++)
                 json_array_append_new(options, json_string(t->options->v[i]));
         print(json_pack(
-                "{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o, s:s?, s:s?, s:s?, s:s?}",
+                "{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o, s:s?, s:s?, s:s?, s:s?, s:s?}",
                 "node", m->node->name, "state", states[m->state], "host", t->host, "user", t->user,
                 "key", t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo,
                 "knownHosts", t->known_hosts, "acceptNew", t->accept_new, "options", options, "ip",
                 m->node->ip[0].family ? ip_format(&m->node->ip[0], ip) : NULL, "providerID",
-                m->provider_id, "zone", m->zone, "endpoint", cluster_endpoint_host(run.cluster)));
+                m->provider_id, "zone", m->zone, "endpoint", cluster_endpoint_host(run.cluster),
+                "balancer", run.cluster->balancer));
 }
 
 static void power(const char *verb, struct machine *m)
@@ -92,6 +94,17 @@ static void power(const char *verb, struct machine *m)
         report(m->node->name, r < 0 ? &err : NULL);
 }
 
+static void console(struct machine *m)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        int r = ops->console(&run, m, &text, &err);
+        if (r == 0)
+                print(json_pack("{s:s, s:s}", "node", m->node->name, "console", str_text(&text)));
+        else
+                report(m->node->name, &err);
+}
+
 static void all(const char *verb, char **nodes)
 {
         for (size_t i = 0; i < run.cluster->node_count; i++) {
@@ -100,6 +113,8 @@ static void all(const char *verb, char **nodes)
                         continue;
                 if (streq(verb, "list")) {
                         list_one(m);
+                } else if (streq(verb, "console")) {
+                        console(m);
                 } else if (streq(verb, "create") || streq(verb, "destroy")) {
                         left++;
                         (streq(verb, "create") ? ops->create : ops->destroy)(
@@ -139,18 +154,48 @@ static bool do_survey(void)
         for (size_t i = 0; i < s.problem_count; i++)
                 print(json_pack(
                         "{s:s, s:s?}", "problem", s.problems[i].what, "hint", s.problems[i].hint));
+        print(json_pack("{s:b}", "changes", s.changes));
         failed |= s.problem_count > 0;
         return !failed;
 }
 
-static void do_others(void)
+static void sweep_one(const char *name)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        struct node *n = arena_new(run.arena, struct node);
+        struct machine *m = arena_new(run.arena, struct machine);
+        *n = (struct node){ .name = name };
+        if (ops->find(&run, n, m, &err) < 0) {
+                report(name, &err);
+                return;
+        }
+        left++;
+        ops->destroy(&run, m, on_machine, NULL);
+}
+
+static void do_others(bool sweep)
 {
         struct error err CLEANUP(error_release) = { 0 };
         struct strings names = { 0 };
         if (ops->others(&run, &names, &err) < 0)
                 report(NULL, &err);
-        for (size_t i = 0; i < names.n; i++)
+        for (size_t i = 0; i < names.n; i++) {
                 print(json_pack("{s:s}", "other", names.v[i]));
+                if (sweep)
+                        sweep_one(names.v[i]);
+        }
+        wait_all();
+}
+
+static void do_members(char **nodes)
+{
+        const struct node *v[64];
+        size_t n = 0;
+        for (char **name = nodes; *name && n < 64; name++)
+                v[n++] = cluster_node(run.cluster, *name);
+        left = 1;
+        ops->members(&run, v, n, on_prepared, NULL);
+        wait_all();
 }
 
 static void verb(const char *v, char **nodes)
@@ -158,8 +203,10 @@ static void verb(const char *v, char **nodes)
         if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up"))
                 if (!do_survey())
                         return;
-        if (streq(v, "others"))
-                do_others();
+        if (streq(v, "others") || streq(v, "sweep"))
+                do_others(streq(v, "sweep"));
+        if (streq(v, "members"))
+                do_members(nodes);
         if (streq(v, "prepare") || streq(v, "up"))
                 do_prepare();
         if (streq(v, "up") && !failed)
@@ -167,7 +214,8 @@ static void verb(const char *v, char **nodes)
         else if (streq(v, "down"))
                 all("destroy", nodes);
         else if (!streq(v, "prepare") && !streq(v, "cleanup") && !streq(v, "up") &&
-                 !streq(v, "survey") && !streq(v, "others"))
+                 !streq(v, "survey") && !streq(v, "others") && !streq(v, "sweep") &&
+                 !streq(v, "members"))
                 all(v, nodes);
         if (streq(v, "cleanup") || (streq(v, "down") && !failed))
                 do_cleanup();

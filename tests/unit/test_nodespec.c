@@ -517,9 +517,10 @@ static void test_disks(void **state)
         struct fixture f;
         struct nodespec s;
         fixture_init(&f, NODE_HEAD
-                "  provider: {aws: {}}\n  pools:\n"
-                "    - {name: c, roles: [control-plane, etcd], count: 1, volumes: [{mount: /var/lib/etcd}, "
-                "{mount: /var/lib/my-data, filesystem: xfs}]}\n");
+                "  provider: {aws: {region: eu-central-1, zones: [eu-central-1a], image: ami-1}}\n  pools:\n"
+                "    - {name: c, roles: [control-plane, etcd], count: 1, instanceType: m7i.large, "
+                "volumes: [{size: 20GiB, mount: /var/lib/etcd}, "
+                "{size: 20GiB, mount: /var/lib/my-data, filesystem: xfs}]}\n");
         fixture_render(&f, "c-1", &s);
         has(&s, "/etc/systemd/system/var-lib-etcd.mount",
                 "What=/dev/nvme1n1\nWhere=/var/lib/etcd\nType=ext4\n");

@@ -138,6 +138,10 @@ static const struct answer_field aws_instance_fields[] = {
         FIELD(aws_instance, vpc, "vpcId", A_TEXT),
         FIELD(aws_instance, token, "clientToken", A_TEXT),
         FIELD(aws_instance, reason, "stateReason.message", A_TEXT, .max = 1024),
+        FIELD(aws_instance, lifecycle, "instanceLifecycle", A_TEXT),
+        FIELD(aws_instance, launched, "launchTime", A_TEXT),
+        FIELD(aws_instance, cores, "cpuOptions.coreCount", A_NUMBER),
+        FIELD(aws_instance, threads, "cpuOptions.threadsPerCore", A_NUMBER),
         TAGS(aws_instance),
 };
 SCHEMA(aws_instance, "instance");
@@ -145,6 +149,11 @@ static const struct answer_field aws_reservation_fields[] = {
         FIELD(aws_reservation, instances, "instancesSet.item", A_MANY, .sub = &aws_instance_schema),
 };
 SCHEMA(aws_reservation, "reservation");
+static const struct answer_field aws_image_disk_fields[] = {
+        FIELD(aws_image_disk, device, "deviceName", A_TEXT),
+        FIELD(aws_image_disk, size, "ebs.volumeSize", A_NUMBER),
+};
+SCHEMA(aws_image_disk, "disk");
 static const struct answer_field aws_image_fields[] = {
         NEED(aws_image, id, "imageId"),
         FIELD(aws_image, name, "name", A_TEXT),
@@ -153,6 +162,7 @@ static const struct answer_field aws_image_fields[] = {
         FIELD(aws_image, architecture, "architecture", A_TEXT),
         FIELD(aws_image, root_device, "rootDeviceName", A_TEXT),
         FIELD(aws_image, created, "creationDate", A_TEXT),
+        FIELD(aws_image, disks, "blockDeviceMapping.item", A_MANY, .sub = &aws_image_disk_schema),
 };
 SCHEMA(aws_image, "image");
 static const struct answer_field aws_offering_fields[] = {
@@ -160,6 +170,13 @@ static const struct answer_field aws_offering_fields[] = {
         FIELD(aws_offering, zone, "location", A_TEXT),
 };
 SCHEMA(aws_offering, "offering");
+static const struct answer_field aws_type_fields[] = {
+        NEED(aws_type, name, "instanceType"),
+        FIELD(aws_type, cpus, "vCpuInfo.defaultVCpus", A_NUMBER),
+        FIELD(aws_type, memory, "memoryInfo.sizeInMiB", A_NUMBER),
+        FIELD(aws_type, architectures, "processorInfo.supportedArchitectures.item", A_TEXTS),
+};
+SCHEMA(aws_type, "instance type");
 static const struct answer_field aws_zone_fields[] = {
         NEED(aws_zone, name, "zoneName"),
         FIELD(aws_zone, state, "zoneState", A_TEXT),
@@ -192,6 +209,7 @@ static const struct answer_field aws_target_group_fields[] = {
         FIELD(aws_target_group, protocol, "Protocol", A_TEXT),
         FIELD(aws_target_group, kind, "TargetType", A_TEXT),
         FIELD(aws_target_group, port, "Port", A_NUMBER),
+        FIELD(aws_target_group, balancers, "LoadBalancerArns.member", A_TEXTS),
 };
 SCHEMA(aws_target_group, "target group");
 static const struct answer_field aws_listener_fields[] = {
@@ -236,6 +254,7 @@ static const struct answer_field aws_record_fields[] = {
         FIELD(aws_record, name, "Name", A_TEXT, .max = 1024, .required = true),
         NEED(aws_record, type, "Type"),
         FIELD(aws_record, alias, "AliasTarget.DNSName", A_TEXT, .max = 1024),
+        FIELD(aws_record, alias_zone, "AliasTarget.HostedZoneId", A_TEXT),
         FIELD(aws_record, ttl, "TTL", A_NUMBER),
         FIELD(aws_record, values, "ResourceRecords.ResourceRecord", A_MANY,
                 .sub = &aws_value_schema),
@@ -247,6 +266,10 @@ static const struct answer_field aws_quota_fields[] = {
         FIELD(aws_quota, value, "Value", A_NUMBER, .required = true),
 };
 SCHEMA(aws_quota, "quota");
+static const struct answer_field aws_parameter_fields[] = {
+        FIELD(aws_parameter, value, "Value", A_TEXT, .max = 4096),
+};
+SCHEMA(aws_parameter, "parameter");
 static const struct answer_field aws_tagged_fields[] = {
         FIELD(aws_tagged, arn, "ResourceARN", A_TEXT, .max = 2048, .required = true),
         FIELD(aws_tagged, tags, "Tags", A_PAIRS),

@@ -19,6 +19,12 @@
                 .body = BODY_FORM, .list = action "Result." key ".member", \
                 .pages = { { action "Result.NextMarker", "Marker" } }, .answer = &type_##_schema \
         }
+#define IAM_LIST(what, action, key, type_) \
+        { \
+                .name = "list " what, .service = "iam", .method = "POST", .path = action, \
+                .body = BODY_FORM, .list = action "Result." key ".member", \
+                .pages = { { action "Result.Marker", "Marker" } }, .answer = &type_##_schema \
+        }
 #define READ(what, service_, action, key, type_) \
         { \
                 .name = "read " what, .service = service_, .method = "POST", .path = action, \
@@ -74,6 +80,8 @@ const struct call_row aws_calls[AWS_CALLS] = {
         [AWS_LIST_IMAGES] = EC2_LIST("images", "DescribeImages", "imagesSet.item", aws_image),
         [AWS_LIST_OFFERINGS] = EC2_LIST("instance types", "DescribeInstanceTypeOfferings",
                 "instanceTypeOfferingSet.item", aws_offering),
+        [AWS_LIST_TYPES] = EC2_LIST("sizes of instance types", "DescribeInstanceTypes",
+                "instanceTypeSet.item", aws_type),
         [AWS_LIST_ZONES] = READ(
                 "zones", "ec2", "DescribeAvailabilityZones", "availabilityZoneInfo.item", aws_zone),
         [AWS_LIST_TAGS] = EC2_LIST("tags", "DescribeTags", "tagSet.item", aws_tag),
@@ -89,6 +97,9 @@ const struct call_row aws_calls[AWS_CALLS] = {
         [AWS_GET_ROLE] = READ("role", "iam", "GetRole", "GetRoleResult.Role", aws_role),
         [AWS_GET_PROFILE] = READ("instance profile", "iam", "GetInstanceProfile",
                 "GetInstanceProfileResult.InstanceProfile", aws_profile),
+        [AWS_LIST_ROLES] = IAM_LIST("roles", "ListRoles", "Roles", aws_role),
+        [AWS_LIST_PROFILES] = IAM_LIST(
+                "instance profiles", "ListInstanceProfiles", "InstanceProfiles", aws_profile),
         [AWS_LIST_HOSTED_ZONES] = { .name = "list hosted zones",
                 .service = "route53",
                 .method = "GET",
@@ -105,6 +116,20 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .pages = { { "NextRecordName", "name" }, { "NextRecordType", "type" },
                         { "NextRecordIdentifier", "identifier" } },
                 .answer = &aws_record_schema },
+        [AWS_GET_RECORD] = { .name = "read record",
+                .service = "route53",
+                .method = "GET",
+                .path = "/2013-04-01/hostedzone/{zone}/rrset",
+                .query = "name={name}&type={type}&maxitems=1",
+                .list = "ResourceRecordSets.ResourceRecordSet",
+                .answer = &aws_record_schema },
+        [AWS_GET_PARAMETER] = { .name = "read parameter",
+                .service = "ssm",
+                .method = "POST",
+                .path = "AmazonSSM.GetParameter",
+                .body = BODY_AMZ,
+                .wrap = "Parameter",
+                .answer = &aws_parameter_schema },
         [AWS_GET_QUOTA] = { .name = "read quota",
                 .service = "servicequotas",
                 .method = "POST",
@@ -130,6 +155,7 @@ const struct call_row aws_calls[AWS_CALLS] = {
         [AWS_CREATE_ROUTE_TABLE] =
                 MAKE_TOKEN("route table", "ec2", "CreateRouteTable", "routeTable", aws_route_table),
         [AWS_CREATE_ROUTE] = SET("create route", "ec2", "CreateRoute"),
+        [AWS_REPLACE_ROUTE] = SET("replace route", "ec2", "ReplaceRoute"),
         [AWS_ASSOCIATE_ROUTES] = SET("associate route table", "ec2", "AssociateRouteTable"),
         [AWS_DISASSOCIATE_ROUTES] =
                 SET("disassociate route table", "ec2", "DisassociateRouteTable"),
@@ -140,6 +166,7 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .body = BODY_FORM,
                 .retry = RETRY_ONCE,
                 .answer = &aws_address_schema },
+        [AWS_ASSOCIATE_ADDRESS] = SET("associate address", "ec2", "AssociateAddress"),
         [AWS_CREATE_NAT] =
                 MAKE_TOKEN("NAT gateway", "ec2", "CreateNatGateway", "natGateway", aws_nat),
         [AWS_CREATE_GROUP] = { .name = "create security group",
@@ -175,6 +202,8 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 "CreateLoadBalancerResult.LoadBalancers.member", aws_balancer),
         [AWS_CREATE_TARGET_GROUP] = MAKE_SAFE("target group", ELB, "CreateTargetGroup",
                 "CreateTargetGroupResult.TargetGroups.member", aws_target_group),
+        [AWS_SET_TARGET_GROUP] =
+                SET("set target group attributes", ELB, "ModifyTargetGroupAttributes"),
         [AWS_CREATE_LISTENER] = MAKE_SAFE("listener", ELB, "CreateListener",
                 "CreateListenerResult.Listeners.member", aws_listener),
         [AWS_REGISTER_TARGETS] = SET("register targets", ELB, "RegisterTargets"),
@@ -188,6 +217,16 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .service = "route53",
                 .method = "POST",
                 .path = "/2013-04-01/hostedzone/{zone}/rrset/",
+                .body = BODY_XML },
+        [AWS_ASSOCIATE_ZONE] = { .name = "add VPC to hosted zone",
+                .service = "route53",
+                .method = "POST",
+                .path = "/2013-04-01/hostedzone/{zone}/associatevpc",
+                .body = BODY_XML },
+        [AWS_DISASSOCIATE_ZONE] = { .name = "remove VPC from hosted zone",
+                .service = "route53",
+                .method = "POST",
+                .path = "/2013-04-01/hostedzone/{zone}/disassociatevpc",
                 .body = BODY_XML },
         [AWS_DELETE_VPC] = DELETE("VPC", "ec2", "DeleteVpc"),
         [AWS_DELETE_GATEWAY] = DELETE("internet gateway", "ec2", "DeleteInternetGateway"),

@@ -19,6 +19,7 @@ enum aws_call {
         AWS_LIST_INSTANCES,
         AWS_LIST_IMAGES,
         AWS_LIST_OFFERINGS,
+        AWS_LIST_TYPES,
         AWS_LIST_ZONES,
         AWS_LIST_TAGS,
         AWS_CONSOLE,
@@ -28,9 +29,13 @@ enum aws_call {
         AWS_LIST_HEALTH,
         AWS_GET_ROLE,
         AWS_GET_PROFILE,
+        AWS_LIST_ROLES,
+        AWS_LIST_PROFILES,
         AWS_LIST_HOSTED_ZONES,
         AWS_LIST_RECORDS,
+        AWS_GET_RECORD,
         AWS_GET_QUOTA,
+        AWS_GET_PARAMETER,
         AWS_FIND_TAGGED,
         AWS_CREATE_VPC,
         AWS_SET_VPC,
@@ -40,9 +45,11 @@ enum aws_call {
         AWS_CREATE_SUBNET,
         AWS_CREATE_ROUTE_TABLE,
         AWS_CREATE_ROUTE,
+        AWS_REPLACE_ROUTE,
         AWS_ASSOCIATE_ROUTES,
         AWS_DISASSOCIATE_ROUTES,
         AWS_ALLOCATE_ADDRESS,
+        AWS_ASSOCIATE_ADDRESS,
         AWS_CREATE_NAT,
         AWS_CREATE_GROUP,
         AWS_ALLOW_INGRESS,
@@ -55,6 +62,7 @@ enum aws_call {
         AWS_STOP_INSTANCES,
         AWS_CREATE_BALANCER,
         AWS_CREATE_TARGET_GROUP,
+        AWS_SET_TARGET_GROUP,
         AWS_CREATE_LISTENER,
         AWS_REGISTER_TARGETS,
         AWS_DEREGISTER_TARGETS,
@@ -63,6 +71,8 @@ enum aws_call {
         AWS_CREATE_PROFILE,
         AWS_ADD_ROLE,
         AWS_CHANGE_RECORDS,
+        AWS_ASSOCIATE_ZONE,
+        AWS_DISASSOCIATE_ZONE,
         AWS_DELETE_VPC,
         AWS_DELETE_GATEWAY,
         AWS_DELETE_SUBNET,
@@ -154,17 +164,28 @@ struct aws_volume {
 };
 struct aws_instance {
         const char *id, *image, *type, *state, *zone, *address, *public_address, *subnet, *vpc,
-                *token, *reason;
+                *token, *reason, *lifecycle, *launched;
+        int64_t cores, threads;
         struct pairs tags;
 };
 struct aws_reservation {
         struct answers instances; /* struct aws_instance */
 };
+struct aws_image_disk {
+        const char *device;
+        int64_t size; /* GiB */
+};
 struct aws_image {
         const char *id, *name, *owner, *state, *architecture, *root_device, *created;
+        struct answers disks; /* struct aws_image_disk */
 };
 struct aws_offering {
         const char *type, *zone;
+};
+struct aws_type {
+        const char *name;
+        int64_t cpus, memory; /* memory: MiB */
+        struct strings architectures;
 };
 struct aws_zone {
         const char *name, *state;
@@ -181,6 +202,7 @@ struct aws_balancer {
 struct aws_target_group {
         const char *arn, *name, *vpc, *protocol, *kind;
         int64_t port;
+        struct strings balancers; /* whose listeners send to it */
 };
 struct aws_listener {
         const char *arn, *protocol;
@@ -207,13 +229,16 @@ struct aws_value {
         const char *value;
 };
 struct aws_record {
-        const char *name, *type, *alias;
+        const char *name, *type, *alias, *alias_zone;
         int64_t ttl;
         struct answers values; /* struct aws_value */
 };
 struct aws_quota {
         const char *code, *name;
         int64_t value;
+};
+struct aws_parameter {
+        const char *value;
 };
 struct aws_tagged {
         const char *arn;

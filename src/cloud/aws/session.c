@@ -19,6 +19,7 @@ static const struct aws_service {
         { "route53", "route_53", NULL, true },
         { "tagging", "resource_groups_tagging_api", NULL, false },
         { "servicequotas", "service_quotas", NULL, false },
+        { "ssm", "ssm", NULL, false },
 };
 
 static const struct {

@@ -31,36 +31,26 @@ static int site_find_machines(struct site *s, const char *verb, struct error *er
         return r;
 }
 
-static int site_begin(struct site *s, struct event_base *base, struct arena *a, struct cluster *c,
-        struct error *err)
+static void site_begin(struct site *s, struct event_base *base, struct arena *a, struct cluster *c)
 {
         *s = (struct site){
                 .base = base, .arena = a, .cluster = c, .identity.lock = -1, .ops = provider_for(c)
         };
-        if (s->ops)
-                return 0;
-        error_set(err, ENOTSUP, EXIT_CONFIG, "provider %s: machines there cannot be made yet",
-                c->provider.kind == PROVIDER_AWS ? "aws" : "openstack");
-        return error_hint(err,
-                "make them yourself with what `slipway render --format user-data` writes, and list them under hosts with provider ssh");
 }
 
 int site_open(struct site *s, struct event_base *base, struct arena *a, struct cluster *c,
         const char *state, const char *verb, struct error *err)
 {
-        int r = site_begin(s, base, a, c, err);
-        if (r == 0)
-                r = identity_open(state, c, time(NULL), &s->identity, err);
+        site_begin(s, base, a, c);
+        int r = identity_open(state, c, time(NULL), &s->identity, err);
         return r < 0 ? r : site_find_machines(s, verb, err);
 }
 
 int site_look(struct site *s, struct event_base *base, struct arena *a, struct cluster *c,
         const char *state, struct error *err)
 {
-        int r = site_begin(s, base, a, c, err);
-        if (r < 0)
-                return r;
-        r = identity_look(state, c, time(NULL), &s->identity, err);
+        site_begin(s, base, a, c);
+        int r = identity_look(state, c, time(NULL), &s->identity, err);
         if (r == -ENOENT) {
                 error_release(err);
                 r = 0;

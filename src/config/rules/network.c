@@ -30,7 +30,7 @@ static size_t collect(const struct cluster *c, struct range *out)
         if (c->provider.kind == PROVIDER_LOCAL)
                 n = add_ranges(c, out, n, local, &c->provider.local.network, true);
         if (c->provider.kind == PROVIDER_AWS && c->provider.aws.vpc.cidr.ip.family &&
-                n < RANGES_MAX)
+                !c->provider.aws.vpc.id && n < RANGES_MAX)
                 out[n++] =
                         (struct range){ vpc, &c->provider.aws.vpc.cidr, rule_find(c, vpc), true };
         n = add_ranges(c, out, n, "network.pods", &c->network.pods, false);

@@ -19,7 +19,10 @@ static const struct {
         { "machine", 1 << PROVIDER_LOCAL | 1 << PROVIDER_TERRAFORM, { 0 } },
         { "image", CLOUDS, { 0 } },
         { "zones", CLOUDS, { 0 } },
-        { "floatingIP", 1 << PROVIDER_OPENSTACK, { 0 } },
+        { "floatingIP", 1 << PROVIDER_OPENSTACK, { [PROVIDER_AWS] = "use publicIP" } },
+        { "publicIP", 1 << PROVIDER_AWS, { [PROVIDER_OPENSTACK] = "use floatingIP" } },
+        { "spot", 1 << PROVIDER_AWS, { 0 } },
+        { "rootVolume", 1 << PROVIDER_AWS, { 0 } },
         { "spread", 1 << PROVIDER_OPENSTACK, { 0 } },
 };
 
@@ -90,6 +93,17 @@ static void openstack_existing(const struct provider_openstack *o, struct proble
         }
 }
 
+static void openstack_volumes(const struct pool *pool, struct problems *p)
+{
+        static const char *const made[] = { "size", "type" };
+        for (size_t i = 0; i < pool->volumes.n; i++)
+                for (size_t k = 0; k < ARRAY_SIZE(made); k++)
+                        if (tree_get(pool->volumes.v[i].src, made[k]))
+                                problem_add(p, pool->volumes.v[i].src, made[k],
+                                        "leave it out, and use a flavor with a large disk",
+                                        "slipway does not create volumes in OpenStack yet");
+}
+
 static void openstack(const struct cluster *c, struct problems *p)
 {
         const struct provider_openstack *o = &c->provider.openstack;
@@ -104,6 +118,7 @@ static void openstack(const struct cluster *c, struct problems *p)
                         problem_add(p, pool->src, "floatingIP",
                                 "set provider.openstack.externalNetwork",
                                 "floating IP addresses come from an external network, but none is set");
+                openstack_volumes(pool, p);
                 rule_user_data(pool, o->user_data, p);
                 pool_zones(pool, &o->zones, p);
         }
@@ -138,9 +153,9 @@ static void aws_vpc(const struct cluster *c, struct problems *p)
         else if (v->cidr.ip.family == 6)
                 problem_add(p, v->src, "cidr", "use a private range, such as 10.32.0.0/16",
                         "the range of a VPC is IPv4, got %s", cidr_format(&v->cidr, text));
-        else if (v->cidr.ip.family && (v->cidr.bits < 16 || v->cidr.bits > 28))
-                problem_add(p, v->src, "cidr", "use a /16", "AWS accepts a /16 to /28, got /%u",
-                        v->cidr.bits);
+        else if (v->cidr.ip.family && (v->cidr.bits < 16 || v->cidr.bits > 20))
+                problem_add(p, v->src, "cidr", "use a /16",
+                        "a VPC that slipway creates has a /16 to /20, got /%u", v->cidr.bits);
         if (v->id && !has_prefix(v->id, "vpc-"))
                 problem_add(p, v->src, "id", "see `aws ec2 describe-vpcs`",
                         "%s is not the id of a VPC: they begin with vpc-", v->id);
@@ -148,14 +163,51 @@ static void aws_vpc(const struct cluster *c, struct problems *p)
                 problem_add(p, v->src, "subnets",
                         "set vpc.id too, or leave subnets out: slipway creates one per zone",
                         "subnets belong to an existing VPC, but vpc.id is not set");
+        if (v->id && !v->subnets.n)
+                problem_add(p, v->src, "id", "list one subnet of each zone in vpc.subnets",
+                        "machines in an existing VPC need its subnets, but none is listed");
+}
+
+/* One way to find the image; a name alone could be anybody's. */
+static void aws_image(const struct cluster *c, struct problems *p)
+{
+        const struct aws_ami *a = &c->provider.aws.image;
+        if (!a->src || rule_spoiled(p, "provider.aws.image"))
+                return;
+        if (!!a->id + !!a->name + !!a->ssm != 1)
+                rule_error(p, c, "provider.aws.image", "use its id, or {name, owner}, or {ssm}",
+                        "an AMI is found in one way");
+        else if (a->id && !has_prefix(a->id, "ami-"))
+                rule_error(p, c, "provider.aws.image",
+                        "use {name: …, owner: …} to find one by its name",
+                        "%s is not the id of an AMI: they begin with ami-", a->id);
+        else if (a->name && !a->owner)
+                rule_error(p, c, "provider.aws.image",
+                        "add owner: the account's number, or self, amazon or aws-marketplace",
+                        "anybody can give an AMI the name %s, so its owner must be known", a->name);
+}
+
+static void aws_pool(const struct cluster *c, const struct pool *pool, struct problems *p)
+{
+        if (!tree_get(pool->src, "instanceType") && !tree_get(pool->src, "flavor"))
+                problem_add(p, pool->src, "instanceType",
+                        "name one, such as instanceType: m7i.large",
+                        "provider aws needs to know how large the machines are");
+        if (pool->spot && pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))
+                problem_add(p, pool->src, "spot", "leave it out, or use it in a pool of workers",
+                        "AWS takes spot instances back at any time, so the control plane and etcd cannot be on them");
+        for (size_t i = 0; i < pool->volumes.n; i++)
+                if (!pool->volumes.v[i].size)
+                        problem_add(p, pool->volumes.v[i].src, "size",
+                                "set it, such as size: 20GiB",
+                                "provider aws creates the volume and needs its size");
 }
 
 static void aws(const struct cluster *c, struct problems *p)
 {
         const struct provider_aws *a = &c->provider.aws;
         const struct tree *zones = rule_find(c, "provider.aws.zones");
-        if (!a->zones.n && !schema_refused("provider.aws.zones") &&
-                !rule_spoiled(p, "provider.aws.zones"))
+        if (!a->zones.n && !rule_spoiled(p, "provider.aws.zones"))
                 rule_error(p, c, "provider.aws.zones",
                         a->region ? arena_printf(p->arena,
                                             "list them, such as zones: [%sa, %sb, %sc]", a->region,
@@ -173,13 +225,10 @@ static void aws(const struct cluster *c, struct problems *p)
                                 a->region);
         rule_duplicates(p, zones, &a->zones, "zone");
         aws_vpc(c, p);
+        aws_image(c, p);
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *pool = &c->pools.v[i];
-                if (!schema_refused("pools.instanceType") && !tree_get(pool->src, "instanceType") &&
-                        !tree_get(pool->src, "flavor"))
-                        problem_add(p, pool->src, "instanceType",
-                                "name one, such as instanceType: m7i.large",
-                                "provider aws needs to know how large the machines are");
+                aws_pool(c, pool, p);
                 rule_user_data(pool, a->user_data, p);
                 pool_zones(pool, &a->zones, p);
         }
@@ -194,15 +243,6 @@ static void local(const struct cluster *c, struct problems *p)
                                 "provider local creates Debian machines, got %s", c->pools.v[i].os);
 }
 
-/* As long as the options that say what to make are refused. */
-static void rendered_only(const struct cluster *c, struct problems *p)
-{
-        if (schema_refused("pools.instanceType") && c->provider.kind == PROVIDER_AWS)
-                rule_warn(p, c, "provider.aws",
-                        "create the machines yourself with the user-data of `slipway render --format user-data`, and list them under hosts with provider ssh",
-                        "slipway cannot create machines in AWS yet: it only renders their user-data");
-}
-
 void rules_provider(struct cluster *c, struct problems *p)
 {
         for (size_t i = 0; i < c->pools.n; i++) {
@@ -211,7 +251,6 @@ void rules_provider(struct cluster *c, struct problems *p)
                         problem_add(p, c->pools.v[i].src, "os", "use runtime: containerd",
                                 "Flatcar includes containerd and does not support cri-o");
         }
-        rendered_only(c, p);
         if (c->provider.kind == PROVIDER_OPENSTACK)
                 openstack(c, p);
         else if (c->provider.kind == PROVIDER_AWS)

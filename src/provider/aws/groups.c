@@ -1,0 +1,141 @@
+/* Security groups: `nodes` has every machine, `control` the control plane and etcd in addition. */
+#include "provider/aws/kinds.h"
+
+#define OURS "slipway" /* the description of our rules: others may add their own */
+
+enum rule_from { FROM_NODES, FROM_CONTROL, FROM_VPC, FROM_SSH, FROM_API, FROM_NODE_PORTS };
+
+/* Within the group `nodes` everything is open: the fabrics' ports differ, and so do pods'. */
+static const struct rule {
+        const char *group, *protocol;
+        long from, to; /* 0: the API's port; -1: all */
+        enum rule_from source;
+} group_rules[] = {
+        { "nodes", "-1", -1, -1, FROM_NODES },
+        { "nodes", "tcp", 22, 22, FROM_SSH },
+        { "nodes", "icmp", -1, -1, FROM_VPC },
+        { "nodes", "tcp", 30000, 32767, FROM_NODE_PORTS },
+        { "nodes", "udp", 30000, 32767, FROM_NODE_PORTS },
+        { "control", "tcp", 0, 0, FROM_API },
+        /* the load balancer's checks and, as it does not preserve addresses, its clients */
+        { "control", "tcp", 0, 0, FROM_VPC },
+        { "control", "tcp", 2379, 2380, FROM_CONTROL },
+};
+
+void group_args(struct aws_run *w, const struct thing *t, struct args *a)
+{
+        arg_put(a, "GroupName", thing_name(w, t));
+        arg_put(a, "GroupDescription",
+                arena_printf(a->arena, "%s of cluster %s (%s)",
+                        streq(t->role, "nodes") ? "machines" : "control plane",
+                        w->run->cluster->name, w->mark));
+        arg_put(a, "VpcId", vpc_id(w));
+}
+
+static const char *rule_source_group(const struct aws_run *w, const struct rule *r)
+{
+        const struct thing *t = r->source == FROM_NODES     ? thing_of(w, KIND_GROUP, "nodes")
+                                : r->source == FROM_CONTROL ? thing_of(w, KIND_GROUP, "control")
+                                                            : NULL;
+        return t ? t->id : NULL;
+}
+
+static struct cidrs rule_sources(struct aws_run *w, const struct rule *r)
+{
+        const struct cloud_access *access = &w->config->access;
+        const struct thing *vpc = thing_of(w, KIND_VPC, "vpc");
+        const struct aws_network *n = vpc->is;
+        struct cidrs one = { 1, arena_new(&w->arena, struct cidr) };
+        switch (r->source) {
+        case FROM_SSH:
+                return access->ssh;
+        case FROM_API:
+                return access->api;
+        case FROM_NODE_PORTS:
+                return access->node_ports;
+        case FROM_VPC:
+                if (n && n->cidr && cidr_parse(n->cidr, one.v, NULL))
+                        return one;
+                *one.v = w->config->vpc.cidr;
+                return one;
+        default:
+                return (struct cidrs){ 0 };
+        }
+}
+
+static bool rule_same(const struct aws_run *w, const struct rule *r, const struct aws_rule *is)
+{
+        long port = w->run->cluster->api.port;
+        bool all = streq(r->protocol, "-1");
+        return streq(is->protocol, r->protocol) &&
+               (all || (is->from == (r->from ? r->from : port) &&
+                               is->to == (r->to ? r->to : port)));
+}
+
+/* Whether the group lets this range (or group) through. */
+static bool rule_is_there(
+        struct aws_run *w, const struct aws_group *g, const struct rule *r, const char *source)
+{
+        const struct aws_rule *is = g ? g->ingress.v : NULL;
+        for (size_t i = 0; g && i < g->ingress.n; i++) {
+                const struct aws_range *ranges = is[i].ranges.v;
+                const struct aws_peer *peers = is[i].groups.v;
+                if (!rule_same(w, r, &is[i]))
+                        continue;
+                for (size_t k = 0; k < is[i].ranges.n; k++)
+                        if (streq(ranges[k].cidr, source))
+                                return true;
+                for (size_t k = 0; k < is[i].groups.n; k++)
+                        if (peers[k].group && streq(peers[k].group, source))
+                                return true;
+        }
+        return false;
+}
+
+static void rule_put(const struct aws_run *w, struct args *a, size_t n, const struct rule *r,
+        const char *source, bool group)
+{
+        const char *list = group ? "Groups" : "IpRanges", *key = group ? "GroupId" : "CidrIp";
+        long port = w->run->cluster->api.port;
+        arg_putf(a, r->protocol, "IpPermissions.%zu.IpProtocol", n);
+        if (!streq(r->protocol, "-1")) {
+                arg_putf(a, arena_printf(a->arena, "%ld", r->from ? r->from : port),
+                        "IpPermissions.%zu.FromPort", n);
+                arg_putf(a, arena_printf(a->arena, "%ld", r->to ? r->to : port),
+                        "IpPermissions.%zu.ToPort", n);
+        }
+        arg_putf(a, source, "IpPermissions.%zu.%s.1.%s", n, list, key);
+        arg_putf(a, OURS, "IpPermissions.%zu.%s.1.Description", n, list);
+}
+
+/* Puts what the group lacks into `a` (NULL: only counts); returns how many rules that are. */
+static size_t rules_missing(struct aws_run *w, const struct thing *t, struct args *a)
+{
+        const struct aws_group *g = index_get(&w->lists[LIST_GROUPS].by_role, t->role);
+        size_t n = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(group_rules); i++) {
+                const struct rule *r = &group_rules[i];
+                const char *group = rule_source_group(w, r);
+                struct cidrs ranges = rule_sources(w, r);
+                if (!streq(r->group, t->role))
+                        continue;
+                if ((r->source <= FROM_CONTROL) && (!group || !rule_is_there(w, g, r, group)) &&
+                        ++n && a)
+                        rule_put(w, a, n, r, group, true);
+                for (size_t k = 0; k < ranges.n; k++) {
+                        char text[IP_TEXT + 4];
+                        cidr_format(&ranges.v[k], text);
+                        if (ranges.v[k].ip.family == 4 && !rule_is_there(w, g, r, text) && ++n && a)
+                                rule_put(w, a, n, r, arena_strdup(a->arena, text), false);
+                }
+        }
+        return n;
+}
+
+void rules_args(struct aws_run *w, const struct thing *t, struct args *a)
+{
+        arg_put(a, "GroupId", thing_of(w, KIND_GROUP, t->role)->id);
+        rules_missing(w, t, a);
+}
+
+bool rules_found(struct aws_run *w, struct thing *t) { return rules_missing(w, t, NULL) == 0; }

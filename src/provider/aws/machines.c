@@ -1,0 +1,305 @@
+/* What makes and removes: prepare, create, destroy, cleanup. */
+#include <event2/event.h>
+
+#include "provider/aws/ops.h"
+#include "provider/login.h"
+
+/* Callers are told from the event loop, never from within the call. */
+struct op {
+        struct provider_run *run;
+        struct aws_run *w;
+        struct machine *m;
+        struct error err;
+        void (*say)(const char *what, int permille, void *arg);
+        void (*done)(struct error *err, void *arg);
+        void (*fn)(struct machine *m, struct error *err, void *arg);
+        void *arg;
+};
+
+static void op_end(struct error *err, void *arg)
+{
+        struct op o = *(struct op *)arg;
+        free(arg);
+        if (o.m)
+                o.fn(o.m, err, o.arg);
+        else
+                o.done(err, o.arg);
+        error_release(&o.err);
+}
+
+static void op_on_failed(evutil_socket_t fd, short what, void *arg)
+{
+        struct op *o = arg;
+        struct error err = o->err;
+        o->err = (struct error){ 0 };
+        op_end(err.code ? &err : NULL, o);
+        error_release(&err);
+}
+
+static void op_end_soon(struct op *o)
+{
+        event_base_once(o->run->base, -1, EV_TIMEOUT, op_on_failed, o, &(struct timeval){ 0 });
+}
+
+/* The run's state and the session on its loop; NULL: the caller will be told. */
+static struct op *op_new(struct op with)
+{
+        struct op *o = xmalloc(sizeof(*o));
+        struct session *s;
+        *o = with;
+        int r = aws_of(o->run, &o->w, &o->err);
+        if (r == 0 && !o->w->mark)
+                r = error_set(&o->err, EINVAL, EXIT_INTERNAL, "aws: the cluster has no identity");
+        if (r == 0)
+                r = aws_async(o->w, &s, &o->err);
+        if (r == 0) {
+                o->w->loop = &o->w->async;
+                return o;
+        }
+        op_end_soon(o);
+        return NULL;
+}
+
+static void op_on_said(const char *what, int permille, void *arg)
+{
+        struct op *o = arg;
+        if (o->say)
+                o->say(what, permille, o->arg);
+}
+
+/* ---- prepare ---- */
+
+/* Volumes of a machine that runs belong to what is repaired. */
+static bool prepare_takes(const struct thing *t, const void *arg)
+{
+        const struct aws_run *w = arg;
+        if (t->kind == KIND_VOLUME || t->kind == KIND_VOLUME_ON)
+                return !machine_is_missing(w, t->node);
+        return t->kind != KIND_INSTANCE;
+}
+
+/* A second one of what was made twice, after an answer that was lost; nothing uses it. */
+static const struct {
+        enum list_id list;
+        enum aws_call call;
+        const char *param;
+} spare_rows[] = {
+        { LIST_INTERFACES, AWS_DELETE_INTERFACE, "NetworkInterfaceId" },
+        { LIST_VOLUMES, AWS_DELETE_VOLUME, "VolumeId" },
+        { LIST_ADDRESSES, AWS_RELEASE_ADDRESS, "AllocationId" },
+        { LIST_GATEWAYS, AWS_DELETE_GATEWAY, "InternetGatewayId" },
+        { LIST_VPCS, AWS_DELETE_VPC, "VpcId" },
+};
+
+/* A refusal is no failure: the next run tries again. */
+static void prepare_drop_spares(struct aws_run *w)
+{
+        struct ask *all = NULL;
+        size_t n = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(spare_rows); i++) {
+                const void *row;
+                for (size_t k = 0; (row = list_row(w, spare_rows[i].list, k)); k++)
+                        if (w->mark &&
+                                streq(tag_of(row_tags(spare_rows[i].list, row), TAG_MARK),
+                                        w->mark) &&
+                                row_is_spare(w, spare_rows[i].list, row))
+                                arg_put(&ask_new(w, &all, &n, spare_rows[i].call)->args,
+                                        spare_rows[i].param, *(const char *const *)row);
+        }
+        asks_run(w, all, n);
+        asks_release(all, n);
+}
+
+static void prepare_on_made(struct error *err, void *arg)
+{
+        struct op *o = arg;
+        if (!err) {
+                nodes_address(o->w);
+                cluster_balance(o->w);
+        }
+        op_end(err, o);
+}
+
+void aws_prepare(struct provider_run *run, void (*say)(const char *what, int permille, void *arg),
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        struct op *o = op_new((struct op){ .run = run, .say = say, .done = fn, .arg = arg });
+        if (!o)
+                return;
+        if (login_key_make(run->state, &o->err) < 0) {
+                op_end_soon(o);
+                return;
+        }
+        prepare_drop_spares(o->w);
+        aws_job_start(o->w, prepare_takes, o->w, op_on_said, prepare_on_made, o);
+}
+
+/* ---- one machine ---- */
+
+static bool create_takes(const struct thing *t, const void *arg) { return t->node == arg; }
+
+static void create_on_made(struct error *err, void *arg)
+{
+        struct op *o = arg;
+        if (!err)
+                machine_fill(o->w, o->m);
+        op_end(err, o);
+}
+
+/* What could only fail after the interface is there is tried before. */
+static int create_check(struct op *o)
+{
+        struct survey found = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        const struct node *n = o->m->node;
+        int r = images_find(o->w, &found, &o->err);
+        if (r == 0 && !image_of(o->w, n->pool))
+                r = error_set(&o->err, ENOENT, EXIT_PREFLIGHT, "%s",
+                        found.problem_count ? found.problems[0].what : "the AMI was not found");
+        if (r == 0)
+                r = provider_user_data(
+                        o->run, n, o->w->config->user_data, o->w->config->user, &text, &o->err);
+        return r == 0 ? login_forget(o->run, o->m->target.host, &o->err) : r;
+}
+
+static void create_on_started(const struct call_reply *reply, void *arg)
+{
+        struct op *o = arg;
+        struct thing *t = node_thing(o->w, KIND_INSTANCE, o->m->node);
+        if (reply->fault) {
+                fault_error(reply->fault, &o->err);
+                op_end_soon(o);
+                return;
+        }
+        t->there = false; /* until it runs */
+        aws_job_start(o->w, create_takes, o->m->node, NULL, create_on_made, o);
+}
+
+static void create_start(struct op *o, const char *id)
+{
+        struct pair args[] = { { "InstanceId.1", id }, { 0 } };
+        call_start(aws_session(o->w->async.session), &aws_calls[AWS_START_INSTANCES],
+                &(struct call_args){ .args = args, .resource = o->m->node->name },
+                create_on_started, o);
+}
+
+void aws_create(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
+{
+        struct op *o = op_new((struct op){ .run = run, .m = m, .fn = fn, .arg = arg });
+        if (!o)
+                return;
+        const struct thing *t = node_thing(o->w, KIND_INSTANCE, m->node);
+        if (t->id && m->state == MACHINE_STOPPED)
+                create_start(o, t->id);
+        else if (!t->there && create_check(o) < 0)
+                op_end_soon(o);
+        else
+                aws_job_start(o->w, create_takes, m->node, NULL, create_on_made, o);
+}
+
+static void destroy_on_gone(struct error *err, void *arg)
+{
+        struct op *o = arg;
+        const struct node *n = o->m->node;
+        for (size_t i = 0; !err && i < o->w->count; i++) {
+                struct thing *t = o->w->things[i];
+                if (t->node && streq(t->node->name, n->name)) {
+                        t->there = false;
+                        t->id = NULL;
+                        t->is = NULL;
+                }
+        }
+        if (!err)
+                o->m->state = MACHINE_ABSENT;
+        op_end(err, o);
+}
+
+void aws_destroy(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
+{
+        struct op *o = op_new((struct op){ .run = run, .m = m, .fn = fn, .arg = arg });
+        if (o)
+                removal_start(o->w, m->node, destroy_on_gone, o);
+}
+
+/* ---- the balancer ---- */
+
+struct members {
+        struct op *op;
+        unsigned left;
+};
+
+static void members_on_set(const struct call_reply *reply, void *arg)
+{
+        struct op *o = arg;
+        if (reply->fault)
+                fault_error(reply->fault, &o->err);
+        op_end_soon(o);
+}
+
+static bool members_have(const struct node *const *nodes, size_t n, const char *address)
+{
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i]->address && streq(nodes[i]->address, address))
+                        return true;
+        return false;
+}
+
+/* Those that leave; new ones were registered by prepare. */
+void aws_members(struct provider_run *run, const struct node *const *nodes, size_t n,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        struct op *o = op_new((struct op){ .run = run, .done = fn, .arg = arg });
+        const struct aws_target_group *g = o ? list_row(o->w, LIST_TARGET_GROUPS, 0) : NULL;
+        const struct aws_health *h;
+        struct args a = { .arena = o ? &o->w->arena : NULL };
+        size_t count = 0;
+        if (!o)
+                return;
+        for (size_t i = 0; g && (h = list_row(o->w, LIST_HEALTH, i)); i++)
+                if (!members_have(nodes, n, h->target))
+                        arg_putf(&a, h->target, "Targets.member.%zu.Id", ++count);
+        if (!count) {
+                op_end_soon(o);
+                return;
+        }
+        arg_put(&a, "TargetGroupArn", g->arn);
+        struct call_args args = arg_call(&a, NULL);
+        call_start(aws_session(o->w->async.session), &aws_calls[AWS_DEREGISTER_TARGETS], &args,
+                members_on_set, o);
+}
+
+/* ---- the end of a cluster ---- */
+
+struct ending {
+        bool over;
+        struct error *err;
+};
+
+static void cleanup_on_gone(struct error *err, void *arg)
+{
+        struct ending *e = arg;
+        e->over = true;
+        if (err) {
+                *e->err = *err;
+                *err = (struct error){ 0 };
+        }
+}
+
+int aws_cleanup(struct provider_run *run, struct error *err)
+{
+        struct aws_run *w;
+        struct ending e = { .err = err };
+        aws_close(run);
+        int r = run->prefix ? aws_of(run, &w, err) : 0;
+        if (r < 0 || !run->prefix)
+                return r;
+        w->loop = &w->sync;
+        removal_start(w, NULL, cleanup_on_gone, &e);
+        while (!e.over && event_base_loop(w->sync.base, EVLOOP_ONCE) == 0)
+                ;
+        if (!err->code)
+                removal_proof(w, err);
+        return err->code ? -err->code : login_remove(run, err);
+}

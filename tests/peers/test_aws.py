@@ -1,0 +1,364 @@
+"""Provider aws against moto (aws_front.py): made, found again, repaired, removed; with faults and kills at every creating call. moto's own data judges."""
+import base64
+import json
+import logging
+import re
+import signal
+import subprocess
+import time
+from urllib.parse import parse_qs
+
+import pytest
+from aws_front import POOLS, SLIPWAY, AwsFront, Cloud, client, ours
+from harness import until
+
+WHOLE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 1, "group": 2, "interface": 5, "instance": 5, "volume": 8, "balancer": 1, "targets": 1}
+CALLS_MOST = 16  # of a plan without changes
+
+
+def counts(front):
+    return {k: len(v) for k, v in ours(front).items()}
+
+
+def calls(front, *actions):
+    """How many different calls there were: a slow computer makes some of them late, and they are sent again."""
+    return len({entry[:2] for entry in front.log if not actions or entry[0] in actions})
+
+
+def unique(front):
+    """Nothing was made twice."""
+    return all(len(v) == len(set(v)) for v in ours(front).values())
+
+
+@pytest.fixture(scope="module")
+def server():
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    f = AwsFront()
+    yield f
+    f.server.shutdown()
+
+
+@pytest.fixture
+def front(server):
+    server.fresh()
+    yield server
+    assert not server.problems  # signatures
+    server.fresh()
+    assert ours(server) == {}, "leaks"
+
+
+@pytest.fixture
+def cluster(front, tmp_path):
+    c = Cloud(front, tmp_path)
+    yield c
+    front.faults = {}
+    c.tool("down")
+
+
+def foreign(front):
+    """Somebody else's VPC with an interface, and what moto says of it."""
+    ec2 = client(front, "ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.32.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": [{"Key": "slipway.dev/mark", "Value": "slipway-other"}]}])["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.32.16.0/20")["Subnet"]["SubnetId"]
+    ec2.create_network_interface(SubnetId=subnet)
+
+    def state():
+        by = [{"Name": "vpc-id", "Values": [vpc]}]
+        return json.dumps([ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"], ec2.describe_subnets(Filters=by)["Subnets"], ec2.describe_network_interfaces(Filters=by)["NetworkInterfaces"],
+                           ec2.describe_security_groups(Filters=by)["SecurityGroups"]], default=str, sort_keys=True)
+    return state
+
+
+def targets(front):
+    elb = client(front, "elbv2")
+    group = elb.describe_target_groups(Names=["slipway-abcde"])["TargetGroups"][0]["TargetGroupArn"]
+    return {t["Target"]["Id"] for t in elb.describe_target_health(TargetGroupArn=group)["TargetHealthDescriptions"]}
+
+
+def test_made_found_and_removed(front, tmp_path):
+    c = Cloud(front, tmp_path)
+    theirs = foreign(front)
+    before, front.made = theirs(), []
+    assert {m["state"] for m in c.machines().values()} == {"absent"} and front.made == []
+    c.tool("up")
+    assert counts(front) == WHOLE and unique(front)
+    machines = c.machines()
+    assert {m["state"] for m in machines.values()} == {"running"}
+    assert {n: m["zone"][-1] for n, m in machines.items()} == {"control-1": "a", "control-2": "b", "control-3": "c", "worker-1": "a", "worker-2": "b"}
+    assert all(m["providerID"].startswith(f"aws:///{m['zone']}/i-") for m in machines.values())
+    assert machines["control-1"]["balancer"].startswith("slipway-abcde-") and machines["control-1"]["endpoint"] == machines["control-1"]["balancer"]
+    check_machines(front, c)
+    # nothing to do: few calls, none of which makes anything
+    front.log, front.made = [], []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    c.tool("up")
+    assert front.made == [] and counts(front) == WHOLE
+    c.tool("down")
+    assert ours(front) == {} and theirs() == before
+
+
+def check_machines(front, c):
+    ec2, elb = client(front, "ec2"), client(front, "elbv2")
+    runs = {entry[1] for entry in front.log if entry[0] == "RunInstances"}
+    key = (c.state / "ssh" / "id_ed25519").read_text().splitlines()[1]
+    assert len(runs) == 5
+    for text in runs:
+        for part in ("MetadataOptions.HttpTokens=required", "BlockDeviceMapping.1.Ebs.Encrypted=true", "ClientToken=", "NetworkInterface.1.NetworkInterfaceId=eni-"):
+            assert part in text
+        data = base64.b64decode(parse_qs(text)["UserData"][0]).decode()
+        assert "ssh-ed25519 AAAA" in data and key not in data and "PRIVATE KEY" not in data
+    assert sum("InstanceMarketOptions.MarketType=spot" in text for text in runs) == 2
+    assert not any(word in entry[1] for entry in front.log for word in ("PRIVATE", "SECRET", key))
+    groups = ec2.describe_security_groups(Filters=[{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}])["SecurityGroups"]
+    assert sum(any(t["Key"].startswith("kubernetes.io/cluster/") for t in g["Tags"]) for g in groups) == 1
+    group = elb.describe_target_groups(Names=["slipway-abcde"])["TargetGroups"][0]
+    attributes = {a["Key"]: a["Value"] for a in elb.describe_target_group_attributes(TargetGroupArn=group["TargetGroupArn"])["Attributes"]}
+    assert group["TargetType"] == "ip" and attributes["preserve_client_ip.enabled"] == "false"
+    assert targets(front) == {"10.32.16.10", "10.32.32.10", "10.32.48.10"}
+
+
+def test_a_machine_deleted_behind_our_back(cluster, front):
+    """It is made anew with its name, address and volume; and so is one that was removed by us."""
+    cluster.tool("up")
+    before = cluster.machines()
+    volumes = lambda: {v["VolumeId"] for v in client(front, "ec2").describe_volumes()["Volumes"] for t in v.get("Tags", []) if t["Value"].startswith("volume/")}  # noqa: E731
+    kept = volumes()
+    client(front, "ec2").terminate_instances(InstanceIds=[before["control-2"]["providerID"].split("/")[-1]])
+    assert cluster.machines()["control-2"]["state"] == "absent"
+    cluster.tool("up")
+    after = cluster.machines()
+    assert after["control-2"]["state"] == "running" and {n: (m["ip"], m["zone"]) for n, m in after.items()} == {n: (m["ip"], m["zone"]) for n, m in before.items()}
+    assert after["control-2"]["providerID"] != before["control-2"]["providerID"] and counts(front) == WHOLE and volumes() == kept
+    # replaced: its token is another one
+    cluster.tool("destroy", "worker-2")
+    assert counts(front) == WHOLE | {"instance": 4, "interface": 4, "volume": 7}
+    cluster.tool("up")
+    assert counts(front) == WHOLE and cluster.machines()["worker-2"]["providerID"] != before["worker-2"]["providerID"]
+
+
+def test_more_and_fewer(cluster, front):
+    """Machines are spread over the zones, what is no longer in the file is found and removed, and the balancer follows."""
+    cluster.tool("up")
+    cluster.edit("name: worker, count: 2", "name: worker, count: 6")
+    cluster.tool("up")
+    machines = cluster.machines()
+    assert counts(front) == WHOLE | {"interface": 9, "instance": 9, "volume": 12} and unique(front)
+    assert [machines[f"worker-{i}"]["zone"][-1] for i in range(1, 7)] == list("abcabc") and len({m["ip"] for m in machines.values()}) == 9
+    cluster.edit("name: worker, count: 6", "name: worker, count: 1")
+    assert [m["other"] for m in cluster.tool("others")] == [f"worker-{i}" for i in range(2, 7)]
+    cluster.tool("sweep")
+    assert counts(front) == WHOLE | {"interface": 4, "instance": 4, "volume": 7} and not cluster.tool("others")
+    cluster.tool("members", "control-1", "control-2")
+    assert targets(front) == {machines[n]["ip"] for n in ("control-1", "control-2")}
+    assert cluster.tool("survey")[-1] == {"changes": True}  # the file still has control-3
+    cluster.tool("up")
+    assert targets(front) == {machines[f"control-{i}"]["ip"] for i in (1, 2, 3)}
+
+
+# ---- kills and faults ----
+
+# A cluster with every kind of call that creates or sets something.
+RICH = """      iam: {control: managed, worker: managed}
+      dns: {zone: example.net}
+"""
+ROUTED = "  network: {fabric: {flannel: {backend: host-gw}}}"  # so that interfaces forward
+ONE = "    - {name: control, roles: [control-plane, etcd], count: 1, instanceType: m5.large, publicIP: true, volumes: [{size: 20GiB, mount: /var/lib/etcd}]}"
+CALLS = ["CreateVpc", "ModifyVpcAttribute", "CreateInternetGateway", "AttachInternetGateway", "CreateSubnet", "CreateRouteTable", "CreateRoute", "AssociateRouteTable", "AllocateAddress",
+         "CreateNatGateway", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "CreateRole", "PutRolePolicy", "CreateInstanceProfile", "AddRoleToInstanceProfile", "CreateTargetGroup",
+         "ModifyTargetGroupAttributes", "CreateLoadBalancer", "CreateListener", "RegisterTargets", "POST associatevpc", "POST rrset", "CreateNetworkInterface",
+         "ModifyNetworkInterfaceAttribute", "AssociateAddress", "CreateVolume", "RunInstances", "AttachVolume"]
+ALONE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 2, "group": 2, "interface": 1, "instance": 1, "volume": 2, "balancer": 1, "targets": 1, "role": 2,
+         "profile": 2, "record": 1}
+SMALL = ONE.replace("publicIP: true, ", "")
+
+
+@pytest.fixture
+def rich(front, tmp_path):
+    """The cluster of CALLS; its zone is the user's."""
+    r53, ec2 = client(front, "route53"), client(front, "ec2")
+    theirs = ec2.create_vpc(CidrBlock="10.50.0.0/16")["Vpc"]["VpcId"]
+    zone = r53.create_hosted_zone(Name="example.net.", CallerReference=str(time.time()), VPC={"VPCRegion": "eu-central-1", "VPCId": theirs})["HostedZone"]["Id"]
+    c = Cloud(front, tmp_path, more=RICH, pools=ONE, spec=ROUTED)
+    yield c
+    front.faults = {}
+    c.tool("down")
+    assert [v["VPCId"] for v in r53.get_hosted_zone(Id=zone)["VPCs"]] == [theirs]
+    r53.delete_hosted_zone(Id=zone)
+    ec2.delete_vpc(VpcId=theirs)
+
+
+KILLS = ("kill before", "kill after", "kill answered")
+ROTATIONS = [0, *(pytest.param(i, marks=pytest.mark.soak) for i in (1, 2))]
+
+
+@pytest.mark.parametrize("turn", ROTATIONS)
+def test_killed_at_every_call(rich, front, turn):
+    """Before the send, after it and after the answer of each kind of creating call: every run goes on where the last one ended."""
+    for i, call in enumerate(CALLS):
+        front.fault(call, KILLS[(i + turn) % 3])
+    runs = 0
+    while any(front.faults.values()):
+        rich.tool("up", ok=None)
+        assert rich.status == -9, f"never reached: {[call for call, left in front.faults.items() if left]}"
+        assert unique(front), front.made[-5:]
+        runs += 1
+    assert runs >= 10
+    rich.tool("up")
+    assert counts(front) == ALONE
+
+
+FAULTS = [(429, "ThrottlingException", "slow down", [("Retry-After", "1")]), (503, "RequestLimitExceeded", "Request limit exceeded."), (503, "Unavailable", "x"), (500, "InternalError", "x"),
+          "drop before", "drop after", "cut", ("hide", 3), ("hide and drop", 3), (400, "InvalidVpcID.NotFound", "not known here yet")]
+
+
+@pytest.mark.parametrize("turn", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, len(FAULTS)))])
+def test_every_fault_goes_unnoticed(rich, front, turn):
+    """Each kind of creating call meets one of the faults, and lists and deletions meet some. The run itself goes on."""
+    for i, call in enumerate(CALLS):
+        front.fault(call, FAULTS[(i + turn) % len(FAULTS)])
+    for call in ("DescribeVpcs", "DescribeInstances", "DescribeLoadBalancers"):
+        front.fault(call, "cut", (503, "RequestLimitExceeded", "x"), "drop after")
+    rich.tool("up")
+    assert not any(front.faults.values()), front.faults
+    assert counts(front) == ALONE and unique(front)
+    front.fault("TerminateInstances", "drop after")
+    front.fault("DeleteVpc", (400, "DependencyViolation", "it is used"), "drop after")
+    front.fault("DeleteSecurityGroup", (503, "RequestLimitExceeded", "x"), (400, "DependencyViolation", "it is used"))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("call", ["CreateVpc", "AllocateAddress", "RunInstances", "DescribeInstances"])
+def test_no_answer(rich, front, call):
+    """A connection on which nothing comes for longer than a call waits."""
+    front.fault(call, ("stall", 70))
+    rich.tool("up")
+    assert counts(front) == ALONE and unique(front)
+
+
+def test_a_refusal_is_one_sentence(front, tmp_path):
+    c = Cloud(front, tmp_path, pools=SMALL)
+    front.fault("CreateNatGateway", (403, "UnauthorizedOperation", "You are not authorized to perform this operation."))
+    (said,) = [m for m in c.tool("up", ok=1) if m.get("error")]
+    assert said["error"].startswith("ec2: create NAT gateway kraken-abcde-nat-eu-central-1a: status 403: UnauthorizedOperation") and "(request req-" in said["error"] and said["hint"]
+    # what cannot be removed is named, and the rest goes on at the next attempt
+    front.fault("DeleteVpc", *[(403, "UnauthorizedOperation", "not allowed")] * 9)
+    said = [m for m in c.tool("down", ok=1) if m.get("error")]
+    assert "delete VPC vpc-" in said[-1]["error"] and "UnauthorizedOperation" in said[-1]["error"]
+    front.faults = {}
+    c.tool("down")
+
+
+# ---- before anything is made ----
+
+def test_what_is_short_is_said_before(front, tmp_path):
+    """Everything at once, and nothing was made."""
+    front.quotas = {"L-1216C47A": 5, "L-34B43A08": 7, "L-0263D0A3": 0}
+    said = Cloud(front, tmp_path, pools=POOLS.replace("m5.xlarge", "m5.xlarge, image: ami-00000000")).tool("up", ok=1)
+    problems = [p["problem"] for p in said if "problem" in p]
+    assert len(problems) == 4 and front.made == []
+    for words in ("6 vCPUs of on-demand instances are needed, but only 5 of 5", "8 vCPUs of spot instances are needed, but only 7 of 7", "1 Elastic IP addresses are needed, but only 0 of 0",
+                  "pool worker: there is no available AMI ami-00000000"):
+        assert any(words in p for p in problems), words
+    front.quotas = {"L-1216C47A": 6, "L-34B43A08": 8, "L-0263D0A3": 1}
+    c = Cloud(front, tmp_path)
+    assert c.tool("survey")[-1] == {"changes": True}
+    c.edit("eu-central-1c]", "eu-central-1c, eu-central-1z]")
+    c.edit("m5.large", "m99.large")
+    c.edit("count: 2", "count: 2, zones: [eu-central-1z]")
+    problems = [p["problem"] for p in c.tool("up", ok=1) if "problem" in p]
+    assert any("AWS has no instance type m99.large" in p for p in problems) and any("m5.xlarge is not offered in the zone eu-central-1z" in p for p in problems) and front.made == []
+
+
+def test_another_cluster_of_this_name(front, tmp_path):
+    c = Cloud(front, tmp_path, pools=SMALL)
+    c.tool("up")
+    for prefix in ("fghij", ""):  # and before there is an identity
+        said = Cloud(front, tmp_path / f"other{prefix}", pools=SMALL, prefix=prefix).tool("survey", ok=1)
+        assert "another cluster is called kraken in eu-central-1" in said[0]["error"]
+    c.tool("down")
+
+
+def test_a_clock_that_is_off(front, tmp_path):
+    front.ahead = 600
+    assert Cloud(front, tmp_path, pools=SMALL).tool("survey")[-1] == {"changes": True}
+
+
+# ---- other shapes ----
+
+def test_an_existing_vpc(front, tmp_path):
+    """Only its machines, groups and balancer are made, and only they are removed."""
+    ec2, r53 = client(front, "ec2"), client(front, "route53")
+    vpc = ec2.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"]
+    subnets = [ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.40.{i}.0/24", AvailabilityZone=f"eu-central-1{z}")["Subnet"]["SubnetId"] for i, z in enumerate("abc")]
+    ec2.create_network_interface(SubnetId=subnets[0], PrivateIpAddress="10.40.0.10")
+    zone = r53.create_hosted_zone(Name="example.org.", CallerReference=str(time.time()))["HostedZone"]["Id"]
+    c = Cloud(front, tmp_path, more=f"      vpc: {{id: {vpc}, subnets: [{', '.join(subnets)}]}}\n      iam: {{control: managed, worker: managed}}\n      loadBalancer: nlb-internal\n"
+              "      dns: {zone: example.org, private: false}", pools=SMALL)
+    c.tool("up")
+    made = ours(front)
+    assert set(made) == {"group", "interface", "instance", "volume", "balancer", "targets", "role", "profile", "record"} and made["record"] == ["kraken.example.org."]
+    machine = c.machines()["control-1"]
+    assert machine["balancer"] == "kraken.example.org" and machine["ip"].startswith("10.40.0.") and machine["ip"] != "10.40.0.10"
+    front.log = []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    c.tool("down")
+    assert len(ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]) == 3 and r53.get_hosted_zone(Id=zone)
+    r53.delete_hosted_zone(Id=zone)
+
+
+def test_nat_per_zone_without_a_balancer(front, tmp_path):
+    c = Cloud(front, tmp_path, more="      nat: perZone\n      loadBalancer: none", pools=SMALL)
+    c.tool("up")
+    made = counts(front)
+    assert made["nat"] == 3 and made["address"] == 3 and made["table"] == 4 and "balancer" not in made
+    machine = c.machines()["control-1"]
+    assert machine["endpoint"] == machine["ip"] and not machine["balancer"]
+    c.tool("down")
+
+
+@pytest.mark.soak
+def test_300_nodes(front, tmp_path):
+    """A plan without changes of 300 nodes has as many calls as one of five; at most three calls a node make them."""
+    c = Cloud(front, tmp_path, pools=SMALL + "\n    - {name: worker, count: 299, instanceType: m5.large}")
+    c.tool("up")
+    assert len(ours(front)["instance"]) == 300 and calls(front, *front.made) <= 3 * 300
+    front.log = []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    c.tool("down")
+
+
+# ---- slipway itself ----
+
+def test_slipway(front, tmp_path):
+    """What people see: check, plan, render, `up` until the machines are there (moto boots none), status, and `down`."""
+    c = Cloud(front, tmp_path, more="      bastion: jump@127.0.0.1:1  # nobody listens")
+    marks = lambda: {t["Value"].removeprefix("slipway-") for t in client(front, "ec2").describe_tags(Filters=[{"Name": "key", "Values": ["slipway.dev/mark"]}])["Tags"]}  # noqa: E731
+    before = marks()
+    assert c.slipway("check")[0].startswith("kraken: Kubernetes ")
+    said = c.slipway("plan")[0]
+    for line in ("machines of pool control: 3 × m5.large (2 vCPUs, 8192 MiB)", "machines of pool worker: 2 × m5.xlarge spot (4 vCPUs, 16384 MiB)", "VPC: 1", "NAT gateway: 1", "load balancer: 1"):
+        assert f"  aws: {line}" in said, said
+    c.slipway("render", "-d", "out")
+    assert "providerID" not in (tmp_path / "out/worker-1/root/var/lib/kubelet/config.yaml").read_text()  # it has none yet
+    front.quotas = {"L-1216C47A": 5, "L-34B43A08": 7}
+    for verb in (["plan"], ["up", "--yes"]):
+        said = c.slipway(*verb, ok=4)[1]
+        assert "2 problems: quota: 6 vCPUs of on-demand instances are needed, but only 5 of 5 are free in eu-central-1 (ask for" in said and "; quota: 8 vCPUs of spot" in said
+    front.quotas = {}
+    assert front.made == [] and marks() == before
+    p = subprocess.Popen([SLIPWAY, "up", "--yes"], env=c.env(), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until("machines are made", lambda: calls(front, "RunInstances") == 5 and p.poll() is None)
+    (prefix,) = marks() - before
+    until("they run", lambda: len(ours(front, prefix)["instance"]) == 5)
+    p.send_signal(signal.SIGINT)
+    said, _ = p.communicate()
+    assert p.returncode and "SECRET" not in said
+    said = c.slipway("status", ok=7)[0]
+    assert len(re.findall(r"^(?:control|worker)-\d .* running", said, re.M)) == 5, said
+    # the secret key of the account is nowhere, and our private key only in its own file
+    key = next(tmp_path.glob(".slipway/*/ssh/id_ed25519"))
+    secrets = front.KEYS["AKIDEXAMPLE"][0].encode(), key.read_bytes().splitlines()[1]
+    for path in (p for p in tmp_path.rglob("*") if p.is_file() and p != key):
+        assert not any(secret in path.read_bytes() for secret in secrets), path
+    c.slipway("down", "--yes")
+    assert ours(front, prefix) == {}
