@@ -221,7 +221,7 @@ STAGES = {
     "golden": (golden, ["build"]),
     "ui": (room("ui"), ["build"]),
     "cloud": (room("cloud"), ["build"]),
-    "peers": (room("peers"), ["build"]),
+    "peers": (room("peers"), ["build", "upstream"]),
     "setup": (room("setup"), ["build", "upstream"]),
 }
 # `make soak`: only when asked for.

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from harness import CACHE
 from upstream import NEWEST
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,7 @@ class AwsFront(cloud.Front):
 
     def __init__(self):
         super().__init__()
+        self.clients, self.images = {}, set()
         self.fresh()
 
     def fresh(self):
@@ -67,10 +69,8 @@ class AwsFront(cloud.Front):
         return [text]
 
     def known_image(self, q):
-        try:
-            return bool(client(self, "ec2").describe_images(ImageIds=q["ImageId"])["Images"])
-        except Exception:
-            return False
+        self.images = self.images or {i["ImageId"] for i in client(self, "ec2").describe_images()["Images"]}
+        return q["ImageId"][0] in self.images
 
     def without_hidden(self, action, out):
         """The list without rows that are hidden still."""
@@ -152,10 +152,13 @@ class AwsFront(cloud.Front):
 
 
 def client(front, service):
+    """boto3's, which is slow to make."""
     import boto3
     from botocore.config import Config
-    return boto3.client(service, config=Config(read_timeout=900, retries={"total_max_attempts": 1}), endpoint_url=front.url, region_name=REGION,
-                        aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key=front.KEYS["AKIDEXAMPLE"][0])
+    if service not in front.clients:
+        front.clients[service] = boto3.client(service, config=Config(read_timeout=900, retries={"total_max_attempts": 1}), endpoint_url=front.url, region_name=REGION,
+                                              aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key=front.KEYS["AKIDEXAMPLE"][0])
+    return front.clients[service]
 
 
 CLUSTER = """apiVersion: slipway.dev/v1alpha1
@@ -183,7 +186,7 @@ class Cloud:
     def __init__(self, front, where, more="", pools=POOLS, prefix="abcde", spec=""):
         self.front, self.where, self.prefix, self.state = front, where, prefix, where / "state"
         where.mkdir(exist_ok=True)
-        self.image = client(front, "ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+        self.image = front.image = getattr(front, "image", None) or client(front, "ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
         self.file = where / "cluster.yaml"
         self.file.write_text(CLUSTER.format(kubernetes=NEWEST, image=self.image, more=more, pools=pools, spec=spec))
 
@@ -193,7 +196,7 @@ class Cloud:
         self.file.write_text(text.replace(old, new))
 
     def env(self):
-        return {**CLEAN, **self.front.env(), **({"PROVIDER_PREFIX": self.prefix} if self.prefix else {}), "HOME": str(self.where)}
+        return {**CLEAN, **self.front.env(), **({"PROVIDER_PREFIX": self.prefix} if self.prefix else {}), "HOME": str(self.where), "SLIPWAY_CACHE": str(CACHE)}
 
     def tool(self, *args, ok=0):
         p = subprocess.Popen([TOOL, self.file, self.state, *args], env=self.env(), cwd=self.where, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
