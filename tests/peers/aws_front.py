@@ -10,7 +10,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from harness import CACHE
 from upstream import NEWEST
@@ -48,11 +48,20 @@ class AwsFront(cloud.Front):
         """What a test begins with; moto keeps what it has."""
         self.faults, self.log, self.ahead, self.problems, self.made = {}, [], 0, [], []
         self.tokens, self.quotas, self.hidden, self.process = {}, {}, {}, None
+        self.blind = False  # filters, names and paths of lists are ignored
 
     def kill(self):
         if self.process:
             os.kill(self.process, signal.SIGKILL)
             self.process = None
+
+    def unfiltered(self, environ, action, q, body):
+        """A list of everything, whatever was asked for."""
+        if not self.blind or not action.startswith(("Describe", "List")):
+            return body
+        body = urlencode([(k, v) for k, vs in q.items() for v in vs if not k.startswith(("Filter.", "Names.", "PathPrefix"))]).encode()
+        environ["CONTENT_LENGTH"] = str(len(body))
+        return body
 
     def moto_answer(self, environ, body):
         environ["wsgi.input"] = BytesIO(body)
@@ -72,6 +81,11 @@ class AwsFront(cloud.Front):
         self.images = self.images or {i["ImageId"] for i in client(self, "ec2").describe_images()["Images"]}
         return q["ImageId"][0] in self.images
 
+    def address_is_taken(self, q):
+        """moto gives one address to two interfaces."""
+        wanted, subnet = q.get("PrivateIpAddress"), [{"Name": "subnet-id", "Values": q["SubnetId"]}]
+        return wanted and any(i["PrivateIpAddress"] == wanted[0] for i in client(self, "ec2").describe_network_interfaces(Filters=subnet)["NetworkInterfaces"])
+
     def without_hidden(self, action, out):
         """The list without rows that are hidden still."""
         self.hidden = {id: until for id, until in self.hidden.items() if until > time.monotonic()}
@@ -88,12 +102,14 @@ class AwsFront(cloud.Front):
 
     def once(self, environ, action, q, body):
         """What moto answers; one call after the other. A token with the same parameters has the first answer, with others a refusal (None)."""
-        token = (q.get("ClientToken") or [None])[0]
+        token = (q.get("ClientToken") or (q["Name"] if action == "CreateLoadBalancer" else [None]))[0]  # its name is unique, and moto makes a second one
         with self.lock:
+            if action == "DeleteLoadBalancer":
+                self.tokens = {k: v for k, v in self.tokens.items() if k[0] != "CreateLoadBalancer"}
             known = self.tokens.get((action, token)) if token else None
             if known and known[0] != body:
                 return None
-            answer = known[1] if known else self.moto_answer(environ, body)
+            answer = known[1] if known else self.moto_answer(environ, self.unfiltered(environ, action, q, body))
             if token and answer[0].startswith("2"):
                 self.tokens[action, token] = (body, answer)
         return answer
@@ -142,6 +158,8 @@ class AwsFront(cloud.Front):
             return said
         if action == "RunInstances" and not self.known_image(q):
             return self.refuse(400, "InvalidAMIID.NotFound", f"The image id '[{q['ImageId'][0]}]' does not exist", start)
+        if action == "CreateNetworkInterface" and ("CreateNetworkInterface", q["ClientToken"][0]) not in self.tokens and self.address_is_taken(q):
+            return self.refuse(400, "InvalidIPAddress.InUse", "The specified address is already in use.", start)
         if not (answer := self.once(environ, action, q, body)):
             return self.refuse(400, "IdempotentParameterMismatch", "the token was used with other parameters", start)
         status, headers, out = answer
@@ -228,7 +246,7 @@ def ours(front, prefix="abcde"):
     by = [{"Name": f"tag:{MARK}", "Values": [f"slipway-{prefix}"]}]
     role = lambda things: sorted(next((t["Value"] for t in x.get("Tags", x.get("TagSet", [])) if t["Key"] == "slipway.dev/role"), "?") for x in things)  # noqa: E731
     live = [i for r in ec2.describe_instances(Filters=by)["Reservations"] for i in r["Instances"] if i["State"]["Name"] not in ("terminated", "shutting-down")]
-    nats = [n for n in ec2.describe_nat_gateways(Filters=by)["NatGateways"] if n["State"] not in ("deleted", "deleting")]
+    nats = [n for n in ec2.describe_nat_gateways()["NatGateways"] if n["State"] not in ("deleted", "deleting") and {"Key": MARK, "Value": f"slipway-{prefix}"} in n["Tags"]]
     named = lambda list, key: [x[key] for x in list if f"slipway-{prefix}" in x[key]]  # noqa: E731
     records = [r["Name"] for z in r53.list_hosted_zones()["HostedZones"] for r in r53.list_resource_record_sets(HostedZoneId=z["Id"])["ResourceRecordSets"] if r["Type"] == "A"]
     found = {
@@ -239,7 +257,7 @@ def ours(front, prefix="abcde"):
         "volume": role(ec2.describe_volumes(Filters=by)["Volumes"]),
         "balancer": named(elb.describe_load_balancers()["LoadBalancers"], "LoadBalancerName"), "targets": named(elb.describe_target_groups()["TargetGroups"], "TargetGroupName"),
         "role": [r["RoleName"] for r in iam.list_roles(PathPrefix=f"/slipway-{prefix}/")["Roles"]],
-        "profile": [r["InstanceProfileName"] for r in iam.list_instance_profiles(PathPrefix=f"/slipway-{prefix}/")["InstanceProfiles"]],
+        "profile": [r["InstanceProfileName"] for r in iam.list_instance_profiles()["InstanceProfiles"] if r["Path"] == f"/slipway-{prefix}/"],
         "record": records,
     }
     return {k: v for k, v in found.items() if v}

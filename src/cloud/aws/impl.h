@@ -21,7 +21,7 @@ struct aws_session {
         char *region, *endpoint;
         struct aws_session *owner; /* whose settings are used; NULL: its own */
         struct keys keys;
-        unsigned serial; /* of the keys */
+        unsigned serial; /* of the keys and the clock */
         int64_t skew;    /* seconds that AWS's clock is ahead of ours */
         int64_t again;   /* clock_ms: no renewal before, after one that failed */
         /* While keys are fetched: */

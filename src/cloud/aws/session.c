@@ -263,6 +263,7 @@ static bool aws_skewed(struct aws_session *s, const struct exchange *x)
         if (theirs < 0 || (off - o->skew < SKEW_MIN && o->skew - off < SKEW_MIN))
                 return false;
         o->skew = off;
+        s->serial++;
         return true;
 }
 
@@ -275,8 +276,8 @@ static enum session_verdict aws_judge(
         static const char *const expired[] = { "ExpiredToken", "ExpiredTokenException",
                 "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", NULL };
         struct aws_session *s = (struct aws_session *)base;
-        if (aws_code_in(f, clocks) && aws_skewed(s, x))
-                return VERDICT_AGAIN;
+        if (aws_code_in(f, clocks) && (aws_skewed(s, x) || c->stamp != s->serial))
+                return VERDICT_AGAIN; /* or another call has set the clock since it was signed */
         if (!aws_code_in(f, expired) || s->source->kind <= SOURCE_STATIC)
                 return VERDICT_FINAL;
         if (c->stamp == s->serial) /* another call may have seen it first */

@@ -276,7 +276,8 @@ static int other_among(const struct aws_run *w, const struct answers *groups, st
         const struct aws_group *g = groups->v;
         for (size_t i = 0; i < groups->n; i++) {
                 const char *mark = tag_of(&g[i].tags, TAG_MARK);
-                if (!*mark || (w->mark && streq(mark, w->mark)))
+                if (!*mark || (w->mark && streq(mark, w->mark)) ||
+                        !streq(tag_of(&g[i].tags, TAG_CLUSTER), w->run->cluster->name))
                         continue;
                 error_set(err, EEXIST, EXIT_STATE,
                         "another cluster is called %s in %s: security group %s has the mark %s",

@@ -259,6 +259,28 @@ bool list_has(const struct aws_run *w, enum list_id id, const char *which)
         return false;
 }
 
+/* These have no tags in their lists, but a name or path with the mark. A service that ignores what
+ * was asked for answers with everything, and what is not ours must not be removed. */
+static bool row_is_asked(const struct aws_run *w, enum list_id id, const void *row)
+{
+        const struct aws_balancer *b = row;
+        const struct aws_target_group *g = row;
+        const struct aws_role *r = row;
+        const struct aws_profile *p = row;
+        switch (id) {
+        case LIST_BALANCERS:
+                return b->name && streq(b->name, balancer_name(w));
+        case LIST_TARGET_GROUPS:
+                return g->name && streq(g->name, balancer_name(w));
+        case LIST_ROLES:
+                return r->arn && strstr(r->arn, iam_path(w));
+        case LIST_PROFILES:
+                return p->arn && strstr(p->arn, iam_path(w));
+        default:
+                return true;
+        }
+}
+
 int list_take(struct aws_run *w, enum list_id id, const struct call_reply *reply, struct error *err)
 {
         struct list *l = &w->lists[id];
@@ -271,7 +293,8 @@ int list_take(struct aws_run *w, enum list_id id, const struct call_reply *reply
         if (id == LIST_INSTANCES)
                 all = instances_flat(w, &all);
         for (size_t i = 0; i < all.n; i++)
-                if (!row_is_gone(id, (char *)all.v + i * size))
+                if (!row_is_gone(id, (char *)all.v + i * size) &&
+                        row_is_asked(w, id, (char *)all.v + i * size))
                         memmove((char *)all.v + n++ * size, (char *)all.v + i * size, size);
         l->v = (struct answers){ n, all.v };
         l->asked = true;

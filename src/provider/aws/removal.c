@@ -70,7 +70,8 @@ static bool record_is_ours(struct aws_run *w)
         for (size_t i = 0; i < r->values.n; i++) {
                 bool ours = false;
                 for (size_t k = 0; (e = list_row(w, LIST_INTERFACES, k)); k++)
-                        ours |= e->address && v[i].value && streq(e->address, v[i].value);
+                        ours |= streq(tag_of(&e->tags, TAG_MARK), w->mark) && e->address &&
+                                v[i].value && streq(e->address, v[i].value);
                 if (!ours)
                         return false;
         }
@@ -83,12 +84,12 @@ static bool removal_takes(const struct removal *x, enum list_id list, const void
         const struct aws_instance *i = row;
         if (list == LIST_INSTANCES && i->state && streq(i->state, "terminated"))
                 return false;
-        if (list == LIST_VOLUMES && has_prefix(tag_of(tags, TAG_ROLE), "root/") && x->phase < 3)
-                return x->node == NULL && x->rounds > 0; /* it goes with its instance */
         if (!tags) /* found by a name or path that has the mark */
                 return !x->node && (list != LIST_RECORD || record_is_ours(x->w));
         if (!streq(tag_of(tags, TAG_MARK), x->w->mark))
                 return false;
+        if (list == LIST_VOLUMES && has_prefix(tag_of(tags, TAG_ROLE), "root/") && x->phase < 3)
+                return x->node == NULL && x->rounds > 0; /* it goes with its instance */
         return !x->node || role_is_of(tag_of(tags, TAG_ROLE), x->node);
 }
 
