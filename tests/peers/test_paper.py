@@ -79,7 +79,7 @@ def test_life(boats):
     before = boats.listed()
     assert {m["state"] for m in before.values()} == {"absent"} and not cloud.posts()
     said = boats.must("up")
-    assert {"line": "2 servers m1.k8s: 2 CPUs, 2048 MB of memory each"} in said, said
+    assert {"line": "5 servers m1.k8s: 2 CPUs, 2048 MB of memory each"} in said, said
     after = boats.listed()
     assert {m["state"] for m in after.values()} == {"running"}
     # addresses were known before the machines
@@ -192,7 +192,7 @@ def test_init_asks(boats):
         assert line in text, text
     assert {line.index(" # ") for line in text.splitlines() if re.match(r"      (cloud|image|externalNetwork|loadBalancer):", line)} == {46}
     drive(boats, "check")
-    assert "openstack: 3 servers m1.k8s" in drive(boats, "plan")
+    assert "openstack: 6 servers m1.k8s" in drive(boats, "plan")
     boats.cloud.close()
     said = drive(boats, "init", "--provider", "openstack", "-f", "other.yaml")
     assert "the cloud could not be asked, so the names in the file are examples: " in said and "no connection" in said
@@ -206,7 +206,7 @@ def test_plan(boats):
         assert not boats.cloud.posts()
         return said
     said = slipway("plan")
-    for line in ("network boats, 10.90.0.0/24, with a router to public", "security group boats, with its rules", "6 ports", "load balancer boats", "3 servers m1.k8s"):
+    for line in ("network boats, 10.90.0.0/24, with a router to public", "security group boats, with its rules", "6 ports", "load balancer boats", "5 servers m1.k8s"):
         assert f"  openstack: {line}" in said, said
     assert "server: https://10.90.0.10:6443" in slipway("kubeconfig")
     slipway("render", "-d", "out")

@@ -169,7 +169,7 @@ struct needs {
         struct provider_run *run;
         struct survey *out;
         struct os *os;
-        int64_t servers, cpus, ram, ports, floating;
+        int64_t servers, cpus, ram, ports, floating, *of_flavor;
 };
 
 static void needs_image(struct needs *n, size_t i)
@@ -220,9 +220,20 @@ static void needs_pool(struct needs *n, const struct pool *p, const struct machi
                         "pool %s: image %s needs %" PRId64
                         " MB of memory, and flavor %s has %" PRId64,
                         p->name, image->name, image->min_ram, f->name, f->ram);
-        survey_line(n->run, n->out,
-                "%" PRId64 " server%s %s: %" PRId64 " CPUs, %" PRId64 " MB of memory each", missing,
-                missing == 1 ? "" : "s", f->name, f->cpus, f->ram);
+        n->of_flavor[f - (const struct os_flavor *)os->looked.flavors.v] += missing;
+}
+
+/* What the servers cost: one line a flavor, whatever the number of pools. */
+static void survey_flavors(struct needs *n)
+{
+        const struct os_flavor *f = n->os->looked.flavors.v;
+        for (size_t i = 0; i < n->os->looked.flavors.n; i++)
+                if (n->of_flavor[i])
+                        survey_line(n->run, n->out,
+                                "%" PRId64 " server%s %s: %" PRId64 " CPUs, %" PRId64
+                                " MB of memory each",
+                                n->of_flavor[i], n->of_flavor[i] == 1 ? "" : "s", f[i].name,
+                                f[i].cpus, f[i].ram);
 }
 
 static void needs_zones(struct needs *n)
@@ -383,8 +394,10 @@ int openstack_survey(struct provider_run *run, const struct machine *machines, s
                 return r;
         for (size_t i = 0; i < os->looked.image_count; i++)
                 needs_image(&n, i);
+        n.of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
         for (size_t i = 0; i < run->cluster->pools.n; i++)
                 needs_pool(&n, &run->cluster->pools.v[i], machines);
+        survey_flavors(&n);
         needs_zones(&n);
         needs_named(&n);
         needs_quotas(&n);
