@@ -24,7 +24,7 @@ class Refused(Exception):
 
 class Paper:
     def __init__(self):
-        self.faults, self.asked, self.log, self.hidden = {}, Counter(), [], {}
+        self.faults, self.asked, self.log, self.hidden, self.late = {}, Counter(), [], {}, []
         self.lock = threading.RLock()
         self.blind = False  # filters for marks are not known, and therefore ignored
         self.quota = {"servers": 100, "ports": 500}
@@ -107,18 +107,35 @@ class Paper:
         if kind == "loadbalancers" and not [n for n in self.things["ports"].values() if n["id"] == gone["vip_port_id"]]:
             raise Refused(500, "its port is gone")
 
-    def server(self, body):
+    def server(self, body, late=False):
+        """late: as nova ends a call that began before another one took the port."""
         s = body["server"]
         if len(self.things["servers"]) >= self.quota["servers"]:
             raise Refused(403, "Quota exceeded for instances: Requested 1, but already used all")
         port = self.things["ports"][s["networks"][0]["port"]]
-        if port["device_id"]:
+        if port["device_id"] and not late:
             raise Refused(409, f"Port {port['id']} is still in use.")
         new = self.add("servers", {"name": s["name"], "status": "ACTIVE", "tags": s["tags"], "metadata": s["metadata"], "user_data": s["user_data"],
                                    "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(0)), "OS-EXT-AZ:availability_zone": s.get("availability_zone") or "nova",
                                    "OS-EXT-STS:power_state": 1, "hint": body.get("os:scheduler_hints")})
-        port.update(device_id=new["id"], device_owner="compute:nova")
+        if port["device_id"]:
+            new.update({"status": "ERROR", "OS-EXT-STS:power_state": 0, "fault": {"message": f"Port {port['id']} is still in use."}})
+        else:
+            port.update(device_id=new["id"], device_owner="compute:nova")
         return {"server": {"id": new["id"]}}
+
+    def server_after_lost(self, body):
+        """A call that was lost comes to its end beside the next one of the same name, before it or after it."""
+        mine = [(late, b) for late, b in self.late if b["server"]["name"] == body["server"]["name"]]
+        self.late = [x for x in self.late if x not in mine]
+        for late, b in mine:
+            if late == "late, first":
+                self.server(b)
+        made = self.server(body, bool(mine))
+        for late, b in mine:
+            if late == "late, second":
+                self.server(b, True)
+        return made
 
     # --- answers ---
     def answer(self, method, path, query, body):
@@ -174,7 +191,7 @@ class Paper:
         if path == ["servers", "detail"]:
             return 200, {"servers": [s for s in self.visible("servers") if one.get("tags") in (None, *s["tags"])]}
         if path == ["servers"]:
-            return 202, self.server(body)
+            return 202, self.server_after_lost(body)
         if path[0] == "servers" and method == "DELETE":
             self.delete("servers", path[1])
             return 204, None
@@ -250,7 +267,9 @@ class Handler(BaseHTTPRequestHandler):
             paper.log.append((self.command, url.path, url.query, text.decode()))
             kinds = paper.faults.get(call) or []
             fault = kinds.pop(0) if kinds else None
-        if fault == "drop before":
+        if fault == "drop before" or str(fault).startswith("late"):
+            if fault != "drop before":
+                paper.late.append((fault, json.loads(text)))
             self.close_connection = True
             return
         if isinstance(fault, tuple):

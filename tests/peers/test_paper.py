@@ -298,6 +298,21 @@ def test_made_but_hidden(boats):
     assert not boats.cloud.twins(MARK) and {m["state"] for m in boats.listed().values()} == {"running"}
 
 
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_made_twice(boats, which):
+    """A call that seemed lost is carried out after all, beside the one that was sent again. The server with the port is the node's; the next run
+    deletes the other one, and the plan says so."""
+    servers = boats.cloud.things["servers"]
+    boats.cloud.faults["POST /compute/v2.1/servers"] = [f"late, {which}"]
+    boats.must("up")
+    twin, = [s for s in servers.values() if s["status"] == "ERROR"]
+    node = boats.listed()
+    assert {m["state"] for m in node.values()} == {"running"} and node[twin["name"]]["providerID"] != f"openstack:///{twin['id']}"
+    assert {"line": f"delete the second server {twin['name']}, {twin['id']}"} in boats.must("survey")
+    boats.must("up")
+    assert boats.listed() == node and twin["id"] not in servers and len(servers) == 5
+
+
 @pytest.mark.soak
 def test_two_hundred_nodes(tmp_path):
     """A few calls a node, and a list that does not grow in calls or memory."""

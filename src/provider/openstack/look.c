@@ -189,6 +189,18 @@ const os_stage os_look_stages[] = { look_first, look_second, look_third, look_la
 
 /* ---- addresses ---- */
 
+static bool server_has_port(const struct os_server *s, const struct os_spot *spot)
+{
+        return spot->port && spot->port->device && streq(spot->port->device, s->id);
+}
+
+bool os_is_twin(const struct os *os, const struct os_server *s)
+{
+        const struct os_spot *spot = os_spot_of(os, s->name);
+        return spot && spot->server && !streq(spot->server->id, s->id) &&
+               !server_has_port(s, spot) && s->status && streq(s->status, "ERROR") && s->power != 1;
+}
+
 static void settle_spots(struct os *os)
 {
         struct os_found *f = &os->found;
@@ -208,7 +220,7 @@ static void settle_spots(struct os *os)
         }
         for (size_t i = 0; i < f->servers.n; i++) {
                 struct os_spot *s = os_spot_of(os, servers[i].name);
-                if (s)
+                if (s && (!s->server || server_has_port(&servers[i], s)))
                         s->server = &servers[i];
         }
         for (size_t i = 0; i < f->floating.n; i++) {

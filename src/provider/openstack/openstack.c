@@ -100,8 +100,8 @@ static void openstack_prepare(struct provider_run *run,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg)
 {
-        static const os_stage stages[] = { stage_login, stage_network, stage_subnet, stage_rules,
-                stage_ports, stage_floating, stage_balancer, stage_members, NULL };
+        static const os_stage stages[] = { stage_login, stage_twins, stage_network, stage_subnet,
+                stage_rules, stage_ports, stage_floating, stage_balancer, stage_members, NULL };
         job_start(run->own, stages, say, fn, arg);
 }
 

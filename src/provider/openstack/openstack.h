@@ -184,6 +184,8 @@ void os_machine(struct os *os, const struct node *n, const struct os_server *s,
         const struct os_port *p, const struct os_floating_ip *f, struct machine *m);
 /* The first address of a port; family 0: it has none. */
 struct ip os_port_ip(const struct os_port *p);
+/* A second server of a node, which failed: nova began it with a call that seemed lost. */
+bool os_is_twin(const struct os *os, const struct os_server *s);
 /* After ports or floating IPs came: the spots, the nodes' addresses and the balancer. */
 void os_settle(struct os *os);
 /* Appends to a list of answers; returns the element. */
@@ -200,6 +202,7 @@ const char *os_server_group_name(const struct os *os, const struct pool *p);
 
 /* ---- what prepare makes ---- */
 void stage_login(struct os_job *j);
+void stage_twins(struct os_job *j);
 void stage_network(struct os_job *j);
 void stage_server_group(struct os_job *j, const struct pool *p);
 /* After a lost answer: they have no mark, and a second one of the same name could be made. */
@@ -226,6 +229,7 @@ struct os_wait {
         const char *why; /* what nova said of one that failed */
         unsigned posts;
         int64_t since, not_before;
+        int64_t sent, post_after; /* of a call whose answer was lost */
         void (*fn)(struct machine *m, struct error *err, void *arg);
         void *arg;
         struct os_wait *next;

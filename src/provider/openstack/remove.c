@@ -70,6 +70,15 @@ static void sweep_delete(struct os_job *j, const struct sweep_row *row, const st
                            .optional = true });
 }
 
+void stage_twins(struct os_job *j)
+{
+        const struct answers *all = &j->os->found.servers;
+        const struct os_server *servers = all->v;
+        for (size_t i = 0; i < all->n; i++)
+                if (os_is_twin(j->os, &servers[i]))
+                        sweep_delete(j, &os_sweep[0], swept_at(&os_sweep[0], all, i));
+}
+
 static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void *arg)
 {
         const struct sweep_row *row = &os_sweep[j->row];

@@ -131,6 +131,8 @@ static bool wait_judge(struct os_wait *w, const struct os_server *s)
                 return true;
         }
         if (!s && !w->id) { /* its answer was lost, and it was not made */
+                if (now < w->post_after)
+                        return false;
                 server_post(w);
                 return true;
         }
@@ -141,13 +143,27 @@ static bool wait_judge(struct os_wait *w, const struct os_server *s)
         return false;
 }
 
+static int wait_rank(const struct os_server *s)
+{
+        const char *status = s->status ? s->status : "";
+        return streq(status, "ACTIVE") ? 0 : streq(status, "ERROR") ? 2 : 1;
+}
+
+/* A call that seemed lost may have made a second server of the node: the one that has the port
+ * becomes ACTIVE, the other one fails. So one that failed only counts if there is no better one. */
 static const struct os_server *wait_find(const struct os_wait *w, const struct answers *list)
 {
-        const struct os_server *s = list->v;
+        const struct os_server *s = list->v, *found = NULL;
+        for (size_t i = 0; w->id && i < list->n; i++)
+                if (streq(s[i].id, w->id))
+                        found = &s[i];
+        if (w->id && (!found || w->what != WAIT_ACTIVE || wait_rank(found) < 2))
+                return found;
         for (size_t i = 0; i < list->n; i++)
-                if (w->id ? streq(s[i].id, w->id) : s[i].name && streq(s[i].name, w->m->node->name))
-                        return &s[i];
-        return NULL;
+                if (s[i].name && streq(s[i].name, w->m->node->name) &&
+                        (!found || wait_rank(&s[i]) < wait_rank(found)))
+                        found = &s[i];
+        return found;
 }
 
 static void poll_schedule(struct os *os, unsigned ms)
@@ -259,6 +275,8 @@ static void on_posted(const struct call_reply *reply, void *arg)
                 /* it may have been made, or hold the port already */
                 w->id = NULL;
                 wait_begin(w, WAIT_ACTIVE, LOST_MS);
+                /* nova may still be at it: a slow one gets as much time as it had, twice */
+                w->post_after = w->since + 2 * (w->since - w->sent);
         } else if (f)
                 wait_fault(w, f);
         else if (!id)
@@ -280,8 +298,10 @@ static void server_post(struct os_wait *w)
                 json_decref(body);
                 wait_failed(w, "run 'slipway up' again", "nova's answers were lost %d times",
                         POSTS_MAX);
-        } else
+        } else {
+                w->sent = clock_ms();
                 os_server_call(w, OS_CREATE_SERVER, body, on_posted);
+        }
 }
 
 /* A call on an existing server, after which the list decides. */

@@ -343,6 +343,11 @@ static void survey_once(struct needs *n)
                         f->group ? "rules of the security group %s"
                                  : "security group %s, with its rules",
                         name);
+        const struct os_server *servers = f->servers.v;
+        for (size_t i = 0; i < f->servers.n; i++)
+                if (os_is_twin(os, &servers[i]))
+                        survey_line(n->run, n->out, "delete the second server %s, %s",
+                                servers[i].name, servers[i].id);
         if (n->ports)
                 survey_line(
                         n->run, n->out, "%" PRId64 " port%s", n->ports, n->ports == 1 ? "" : "s");
