@@ -113,5 +113,5 @@ def test_a_refused_option_has_no_reader(read):
 
 def test_the_test_sees_a_row_without_a_reader(read):
     """Members that are known to have no reader are not found, and ones that have are."""
-    assert "heal.max_at_once" not in read and "pool.instance_type" not in read
+    assert "heal.max_at_once" not in read and "machine_shape.disk" not in read
     assert {"pool.labels", "provider_local.release", "upgrade.drain_timeout", "etcd_snapshots.keep"} <= read

@@ -283,7 +283,7 @@ static int other_among(const struct aws_run *w, const struct answers *groups, st
                         "another cluster is called %s in %s: security group %s has the mark %s",
                         w->run->cluster->name, w->config->region, g[i].id, mark);
                 return error_hint(err,
-                        "use another metadata.name, or run slipway in the directory that has the state of that cluster");
+                        "use another metadata.name, or give the state directory of that cluster with --state");
         }
         return 0;
 }
