@@ -1,4 +1,5 @@
 /* What a cluster needs in AWS, as a list of things with their needs. */
+#include "config/fabric.h"
 #include "provider/aws/impl.h"
 
 #define PER_VPC \
@@ -328,8 +329,8 @@ static void node_volumes_add(struct aws_run *w, const struct node *n, struct thi
 
 static void node_add(struct aws_run *w, const struct node *n)
 {
-        const struct fabric *f = &w->run->cluster->network.fabric;
-        bool forward = f->kind != FABRIC_FLANNEL || f->backend == FLANNEL_HOST_GW;
+        const struct cluster *c = w->run->cluster;
+        bool forward = !cluster_fabric(c)->backends || c->network.fabric.backend == BACKEND_HOST_GW;
         char role[300];
         snprintf(role, sizeof(role), "%s/%s", n->pool->public_ip ? "public" : "private",
                 node_zone(w, n));
