@@ -63,7 +63,8 @@ class Sshd:
         conf = d / f"sshd-{self.port}.conf"
         conf.write_text("\n".join([
             f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {host_key or keys.host}", "PidFile none", "UsePAM no", "PasswordAuthentication no",
-            "KbdInteractiveAuthentication no", "PermitRootLogin yes", "StrictModes no", f"AuthorizedKeysFile {keys.authorized}", f"MaxStartups {max_startups}", "UseDNS no", *extra, ""]))
+            "KbdInteractiveAuthentication no", "PermitRootLogin yes", "StrictModes no", f"AuthorizedKeysFile {keys.authorized}", f"MaxStartups {max_startups}", "UseDNS no", *extra,
+            "SetEnv SHLVL=1", ""]))  # or bash would read the ~/.bashrc of this computer's root, and wait for whatever that waits for
         self.log = d / f"sshd-{self.port}.log"
         self.proc = subprocess.Popen([SSHD, "-D", "-f", conf, "-E", self.log], stdin=subprocess.DEVNULL)
         for _ in range(200):
