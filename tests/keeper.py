@@ -127,6 +127,8 @@ def take_down(state, build):
     if r.returncode == 0:
         return None
     send([pid for pid, command in processes().items() if str(state) in command], signal.SIGKILL, os.kill)  # a machine ends with its keeper
+    bridge = "slw-" + (state / "machines" / "id").read_text().strip()
+    subprocess.run(["ip", "link", "delete", bridge], stdin=subprocess.DEVNULL, capture_output=True)  # who uses the range next would be refused
     return (r.stderr or r.stdout).strip()[-2000:]
 
 
@@ -198,9 +200,7 @@ class Children:
         """Runs that were killed together with their keepers, as by a power cut."""
         for d in base.glob("slipway-run-*"):
             if (held := lock(d)) is not None:
-                sweep(d, build)
-                put_back(d)
-                remove(d)
+                end(d, build, ())
                 os.close(held)
 
     def tell(self, text):

@@ -125,8 +125,16 @@ def unit(log):
     return meson_tests(BUILD, log, env={"FAKE_EVERY": "5"})
 
 
+SANITIZED = ("-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}")
+
+
+def build_sanitizers(log):
+    """Only built: their tests are a stage of make test."""
+    return Count(failed=int(build("build-asan", log, "-Dtests=enabled", "-Dwerror=true", *SANITIZED) != 0))
+
+
 def sanitizers(log):
-    checked = meson_tests("build-asan", log, "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false", f"-Dc_args={CHECKS}")
+    checked = meson_tests("build-asan", log, *SANITIZED)
     return checked.plus(pytest(log, "tests/golden", env={"SLIPWAY": str(ROOT / "build-asan" / "slipway")}))
 
 
@@ -239,19 +247,20 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/peers"), ["build"]),  # every fault at every call
     "by-hand": (by_hand, ["build", "upstream"]),
-    "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "sanitizers"]),  # for whose end other stages wait
-    "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "sanitizers"]),
-    "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "sanitizers", "upstream"]),
-    "cloud-sanitizers": (room("cloud", build_dir="build-asan"), ["build", "sanitizers"]),
-    "peers-sanitizers": (room("peers", build_dir="build-asan"), ["build", "sanitizers"]),
-    "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "sanitizers"]),
+    "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
+    "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),
+    "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "build-sanitizers", "upstream"]),
+    "cloud-sanitizers": (room("cloud", build_dir="build-asan"), ["build", "build-sanitizers"]),
+    "peers-sanitizers": (room("peers", build_dir="build-asan"), ["build", "build-sanitizers"]),
+    "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "build-sanitizers"]),
 }
-# Only when named: what the tests of the tests themselves run.
+# Only when named or needed: what the stages of soak and the tests of the tests themselves run.
 ASKED = {
+    "build-sanitizers": (build_sanitizers, []),
     "one-machine": (clusters("setup/one_machine.py"), ["build", "upstream"]),
 }
 ALL = STAGES | SOAK | ASKED
-QUIET = {"unit", "sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these
+QUIET = {"unit", "sanitizers", "build-sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these
 ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui", "cloud", "peers", "setup"}
 # The kinds of stage that each lane takes, and which it likes best.
 LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
@@ -389,12 +398,12 @@ class Run:
 
 def asked(words):
     """The stages of the command line, with the builds that they need."""
-    names = ["build", "sanitizers", *SOAK] if words == ["soak"] else words or list(STAGES)
+    names = list(SOAK) if words == ["soak"] else words or list(STAGES)
     unknown = [n for n in names if n not in ALL]
     if unknown:
         sys.exit(f"no such stage: {' '.join(unknown)} (there are: {' '.join(ALL)})")
     needs = {n for name in names for n in ALL[name][1]}
-    return [n for n in ("build", "sanitizers") if n in needs and n not in names] + list(names)
+    return [n for n in ("build", "build-sanitizers") if n in needs and n not in names] + list(names)
 
 
 def on_signal(number, _):

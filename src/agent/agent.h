@@ -315,6 +315,9 @@ void facts_boot(const struct agent *a, struct str *out); /* facts_boot.c */
 /* pod/: what the agent is in images of slipway's own */
 int pause_main(void);
 int probe_main(int argc, char **argv);
+/* probe.c: the port's socket, at all addresses or at 127.0.0.1 only; it says itself why it fails.
+ * 0, or an exit status. */
+int probe_listen(const char *port, bool loopback, int *fd);
 int volume_main(int argc, char **argv);
 int volume_keeps(char **argv);
 int forward_main(const char *port, const char *host, const char *to);

@@ -2,6 +2,7 @@
 #include <event2/event.h>
 
 #include "cmd/operate.h"
+#include "cmd/reach.h"
 
 static json_t *leak_json(const struct leak *l)
 {
@@ -120,20 +121,13 @@ static int leaks_run(const struct options *o, struct site *s, struct error *err)
 
 int cmd_leaks(const struct options *o, struct error *err)
 {
-        struct arena a CLEANUP(arena_release) = { 0 };
-        struct event_base *base CLEANUP(base_free) = event_base_new();
-        struct site s = { .identity.lock = -1 };
-        struct cluster *c;
-        int r = cmd_load(o, &a, &c, err);
-        if (r < 0)
-                return r;
-        r = site_look(&s, base, &a, c, operate_state(o), err);
-        if (r == 0 && o->delete &&!o->prefix && s.identity.prefix) { /* no run beside it */
-                site_release(&s);
-                r = site_open(&s, base, &a, c, operate_state(o), "leaks", err);
+        struct reach look CLEANUP(reach_release) = { 0 };
+        struct site *s = &look.site;
+        int r = reach_open(&look, o, err);
+        if (r == 0 && o->delete &&!o->prefix && s->identity.prefix) { /* no run beside it */
+                site_release(s);
+                r = site_open(
+                        s, look.base, &look.arena, look.cluster, operate_state(o), "leaks", err);
         }
-        if (r == 0)
-                r = leaks_run(o, &s, err);
-        site_release(&s);
-        return r;
+        return r < 0 ? r : leaks_run(o, s, err);
 }

@@ -39,10 +39,11 @@ class Crowd:
         session.chmod(0o755)
         os.makedirs("/run/sshd", exist_ok=True)
         (work / "authorized").write_bytes((keys / "user.pub").read_bytes())
+        # SHLVL: or bash would run the ~/.bashrc of this computer's root at each login
         (work / "sshd.conf").write_text(
             f"Port 22\nHostKey {keys}/host\nPidFile none\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nStrictModes no\n"
             f"AuthorizedKeysFile {work}/authorized\nMaxStartups 500\nUseDNS no\nForceCommand {session}\n"
-            f"SetEnv CROWD_LOG={self.log} CROWD_ROOTS={self.roots} CROWD_LOWER={':'.join(map(str, lower))}\n")
+            f"SetEnv SHLVL=1 CROWD_LOG={self.log} CROWD_ROOTS={self.roots} CROWD_LOWER={':'.join(map(str, lower))}\n")
         self.proc = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", work / "sshd.conf", "-E", work / "sshd.log"], stdin=subprocess.DEVNULL)
         for _ in range(600):
             try:

@@ -57,14 +57,16 @@ class Keys:
 
 
 class Sshd:
-    def __init__(self, keys, d, host_key=None, extra=(), port=None, max_startups="200"):
+    def __init__(self, keys, d, host_key=None, extra=(), port=None, max_startups="200", path=None):
+        """path: the PATH of those who log in."""
         Path("/run/sshd").mkdir(exist_ok=True)
         self.port = port or free_port()
         conf = d / f"sshd-{self.port}.conf"
         conf.write_text("\n".join([
             f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {host_key or keys.host}", "PidFile none", "UsePAM no", "PasswordAuthentication no",
             "KbdInteractiveAuthentication no", "PermitRootLogin yes", "StrictModes no", f"AuthorizedKeysFile {keys.authorized}", f"MaxStartups {max_startups}", "UseDNS no", *extra,
-            "SetEnv SHLVL=1", ""]))  # or bash would read the ~/.bashrc of this computer's root, and wait for whatever that waits for
+            # sshd takes only the first SetEnv. Without SHLVL bash would read the ~/.bashrc of this computer's root, and wait for whatever that waits for.
+            "SetEnv SHLVL=1" + (f" PATH={path}" if path else ""), ""]))
         self.log = d / f"sshd-{self.port}.log"
         self.proc = subprocess.Popen([SSHD, "-D", "-f", conf, "-E", self.log], stdin=subprocess.DEVNULL)
         for _ in range(200):

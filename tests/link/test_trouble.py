@@ -180,7 +180,7 @@ def user_node(site, mode):
         for name in ("sh", "uname", "mkdir"):
             (bin_ / name).symlink_to(f"/bin/{name}")
         path = str(bin_)
-    return site.sshd(extra=[f"SetEnv PATH={path}"])
+    return site.sshd(path=path)
 
 
 def test_sudo(site):
@@ -286,7 +286,7 @@ def machine(site, name):
     bin_.mkdir()
     (bin_ / "uname").write_text(f"#!/bin/sh\necho {name}\n")
     (bin_ / "uname").chmod(0o755)
-    return site.sshd(extra=[f"SetEnv PATH={bin_}:/usr/bin:/bin"])
+    return site.sshd(path=f"{bin_}:/usr/bin:/bin")
 
 
 def test_another_architecture(site, monkeypatch):

@@ -53,7 +53,7 @@ def test_another_machine_gets_no_password(site):
     d.close()
     took = site.path / "took"  # its sudo would be asked only after the word that asks for the password
     (site.path / "bin/sudo").write_text(f"#!/bin/sh\ntouch {took}\nexit 1\n")
-    d = site.sshd(extra=[f"SetEnv PATH={site.path}/bin:/usr/bin:/bin"], port=d.port)
+    d = site.sshd(path=f"{site.path}/bin:/usr/bin:/bin", port=d.port)
     r = site.run(site.target(d.port, accept_new=None, strict=True, host_key=key, machine_id=OTHER, sudo_password="open sesame"))
     assert f"127.0.0.1 is another machine: its machine-id is not the recorded {OTHER}" in r.error and r.closed["exit"] == 8
     assert not took.exists() and untouched(site)

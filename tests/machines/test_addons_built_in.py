@@ -103,7 +103,7 @@ def test_a_load_balancer_has_an_address_of_the_range(cluster):
 
 def test_an_image_is_pushed_from_here_and_pulled_on_every_node(cluster):
     archive = cluster.dir / "app.tar"
-    archive.write_bytes(subprocess.run(cluster.ssh_argv("worker-1", f"ctr -n k8s.io images export - {PROBE}"), stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
+    archive.write_bytes(subprocess.run(cluster.ssh_argv("worker-1", f"ctr -n k8s.io images export --local - {PROBE}"), stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
     with forwarded(cluster, "-n", "registry", "service/registry", ":80") as port:
         subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"oci-archive:{archive}", f"docker://localhost:{port}/team/app:1"], check=True, capture_output=True)
         tags = json.loads(urllib.request.urlopen(f"http://localhost:{port}/v2/team/app/tags/list", timeout=20).read())

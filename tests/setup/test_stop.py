@@ -121,3 +121,20 @@ def test_machines_of_others_are_not_looked_for(tmp_path):
     assert len(keeper.states(tmp_path)) == 2
     (tmp_path / "root.x" / ".not-ours").touch()
     assert keeper.states(tmp_path) == [tmp_path / "a/.slipway/one"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="bridges need root")
+def test_killed_with_its_keeper_before_slipway_is_built(tmp_path):
+    """The next run may be that of a fresh checkout, which has no slipway yet: the range of the dead run's bridge must be free all the same."""
+    machines = tmp_path / "slipway-run-dead" / "c" / ".slipway" / "c" / "machines"
+    machines.mkdir(parents=True)
+    (machines / "id").write_text("0dead0ff\n")
+    bridge = Path("/sys/class/net/slw-0dead0ff")
+    subprocess.run(["ip", "link", "add", bridge.name, "type", "bridge"], check=True)
+    try:
+        keeper.Children.clear_killed(tmp_path, tmp_path / "not-built")
+        assert not bridge.exists()
+        assert machines.exists(), "what could not be taken down is tried again by a run that can"
+    finally:
+        if bridge.exists():
+            subprocess.run(["ip", "link", "delete", bridge.name], check=True)

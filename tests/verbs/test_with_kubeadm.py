@@ -52,9 +52,9 @@ def cluster(cluster):
 
 
 def exported(cluster, node, *images):
-    """Images of a node, as an archive."""
+    """Images of a node, as an archive. Without --local, ctr ends before all of a streamed archive is in the file."""
     names = "|".join(images)
-    r = cluster.on(node, f"ctr -n k8s.io images export /tmp/images.tar $(ctr -n k8s.io images ls -q | grep -E '{names}' | grep -v @) && cat /tmp/images.tar && rm /tmp/images.tar")
+    r = cluster.on(node, f"ctr -n k8s.io images export --local /tmp/images.tar $(ctr -n k8s.io images ls -q | grep -E '{names}' | grep -v @) && cat /tmp/images.tar && rm /tmp/images.tar")
     assert r.returncode == 0, r.stderr
     return r.stdout
 

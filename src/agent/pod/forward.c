@@ -14,20 +14,6 @@
 #define FORWARD_OPEN    256    /* connections at the same time */
 #define FORWARD_IDLE_MS 600000 /* without a byte in either direction */
 
-static int forward_listen(uint16_t port)
-{
-        struct sockaddr_in at = { .sin_family = AF_INET,
-                .sin_port = htons(port),
-                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-                return -1;
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 64) < 0)
-                close_p(&fd);
-        return fd;
-}
-
 static int forward_connect(const char *host, const char *port)
 {
         struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
@@ -74,29 +60,13 @@ static void forward_one(int fd, const char *host, const char *to)
                 forward_both(fd, out);
 }
 
-static void forward_stop(int sig)
-{
-        (void)sig;
-        _exit(0);
-}
-
 int forward_main(const char *port, const char *host, const char *to)
 {
-        char *end;
-        long n = strtol(port, &end, 10);
         size_t open = 0;
-        if (*end || n < 1 || n > 65535) {
-                fprintf(stderr, "probe: %s is not a port\n", port);
-                return EXIT_USAGE;
-        }
-        signal(SIGTERM, forward_stop); /* process 1 of a container has no default action */
-        signal(SIGINT, forward_stop);
-        int fd CLEANUP(close_p) = forward_listen((uint16_t)n);
-        if (fd < 0) {
-                fprintf(stderr, "probe: cannot listen on 127.0.0.1:%ld: %s\n", n, strerror(errno));
-                return EXIT_INTERNAL;
-        }
-        printf("forwarding 127.0.0.1:%ld to %s:%s\n", n, host, to);
+        int fd CLEANUP(close_p) = -1, r = probe_listen(port, true, &fd);
+        if (r)
+                return r;
+        printf("forwarding 127.0.0.1:%s to %s:%s\n", port, host, to);
         fflush(stdout);
         for (;;) {
                 int one CLEANUP(close_p) = accept4(fd, NULL, NULL, SOCK_CLOEXEC);

@@ -81,29 +81,31 @@ static void answer(int fd, const struct sockaddr_in6 *from, const char *name)
                 shutdown(fd, SHUT_WR);
 }
 
-/* One socket for both address families, or only IPv4 if the kernel has no IPv6. */
-static int listen_on(uint16_t port)
+static int listen_at(const struct sockaddr *at, socklen_t len)
 {
-        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-        struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
-        int one = 1, zero = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        bool is_six =
-                fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) == 0;
-        if (!is_six) {
-                close_p(&fd);
-                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        }
+        int one = 1, zero = 0, fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
                 return -1;
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        const struct sockaddr *at =
-                is_six ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
-        if (bind(fd, at, is_six ? sizeof(six) : sizeof(four)) < 0 || listen(fd, 64) < 0)
+        if ((at->sa_family == AF_INET6 &&
+                    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) < 0) ||
+                bind(fd, at, len) < 0 || listen(fd, 64) < 0)
                 close_p(&fd);
         return fd;
 }
 
-static int serve(const char *port, const char *name)
+/* One socket for both address families, or only IPv4 if the kernel has no IPv6. */
+static int listen_on(uint16_t port, bool loopback)
+{
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+        struct sockaddr_in four = { .sin_family = AF_INET,
+                .sin_port = htons(port),
+                .sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY) };
+        int fd = loopback ? -1 : listen_at((const struct sockaddr *)&six, sizeof(six));
+        return fd < 0 ? listen_at((const struct sockaddr *)&four, sizeof(four)) : fd;
+}
+
+int probe_listen(const char *port, bool loopback, int *fd)
 {
         char *end;
         long n = strtol(port, &end, 10);
@@ -113,12 +115,19 @@ static int serve(const char *port, const char *name)
         }
         signal(SIGTERM, on_term); /* process 1 of a container has no default action */
         signal(SIGINT, on_term);
-        int fd CLEANUP(close_p) = listen_on((uint16_t)n);
-        if (fd < 0) {
-                fprintf(stderr, "probe: cannot listen on port %ld: %s\n", n, strerror(errno));
-                return EXIT_INTERNAL;
-        }
-        printf("serving %s on port %ld\n", name, n);
+        *fd = listen_on((uint16_t)n, loopback);
+        if (*fd >= 0)
+                return 0;
+        fprintf(stderr, "probe: cannot listen on port %ld: %s\n", n, strerror(errno));
+        return EXIT_INTERNAL;
+}
+
+static int serve(const char *port, const char *name)
+{
+        int fd CLEANUP(close_p) = -1, r = probe_listen(port, false, &fd);
+        if (r)
+                return r;
+        printf("serving %s on port %s\n", name, port);
         fflush(stdout);
         for (;;) {
                 struct sockaddr_storage from = { 0 };

@@ -93,7 +93,7 @@ def normalise(text, state):
     text = re.sub(r'(slipway\.dev/digest: )"[0-9a-f]{16}"', r'\1"<digest>"', text)  # salted with a key of the cluster
     for name, value in sorted(identity(state), key=lambda i: -len(i[1])):
         if name in RANDOM:
-            text = text.replace(value, f"<{name}>")
+            text = re.sub(rf"(?<![a-z0-9]){re.escape(value)}(?![a-z0-9])", f"<{name}>", text)  # once a prefix was "secre", and every "secret" differed
     return re.sub(r"([\"'])(<[\w.]+>)\1", r"\2", text)  # a random value may or may not need quotes
 
 
