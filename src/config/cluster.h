@@ -161,7 +161,7 @@ struct provider_ssh {
         const struct tree *src;
         const char *user, *key, *bastion, *sudo_password_file; /* may be NULL but for user */
         long port;
-        long connections;       /* at once; 0: as many as this computer bears */
+        long connections;       /* at once; 0: as many as this computer has room for */
         struct strings options; /* ssh -o words */
         bool sudo;
 };
