@@ -40,7 +40,7 @@ static int os_line_open(struct os *os, struct os_line *l, struct error *err)
         int r = cloud_open(l->base, NULL, &l->cloud, err);
         if (r == 0)
                 r = os_open(l->cloud,
-                        &(struct openstack_options){ os->options->cloud, os->options->region },
+                        &(struct openstack_options){ os->options->cloud.name, os->options->region },
                         &l->session, err);
         if (r < 0)
                 os_line_close(l);
