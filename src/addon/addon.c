@@ -160,6 +160,8 @@ void addon_dns(const struct cluster *c, struct str *out)
                 json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
         else
                 json_object_set_new(v, "replicas", json_null());
+        /* it is waited for before the controller that initialises nodes is installed */
+        json_object_set_new(v, "cloud", json_boolean(cluster_cloud_controller(c)));
         template_render("coredns.yaml", v, out);
         json_decref(v);
 }

@@ -46,6 +46,15 @@ enum image_id {
         IMG_NODE_PROBLEM_DETECTOR,
         IMG_KUBE_VIP,
         IMG_KUBE_VIP_CLOUD,
+        IMG_OPENSTACK_CLOUD,
+        IMG_CINDER_CSI,
+        IMG_AWS_CLOUD,
+        IMG_EBS_CSI,
+        IMG_CSI_PROVISIONER,
+        IMG_CSI_ATTACHER,
+        IMG_CSI_RESIZER,
+        IMG_CSI_REGISTRAR,
+        IMG_CSI_LIVENESS,
         IMG_DEX,                /* of services.dex */
         IMG_CALICO_CONTROLLERS, /* of the fabric calico */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as

@@ -56,6 +56,8 @@ static const struct origin origins[] = {
         { "node-problem-detector",   NULL,             NULL,                 NULL,                    "node-problem-detector", "node-problem-detector" },
         { "kube-vip",                NULL,             NULL,                 NULL,                    "kube-vip",    "kube-vip" },
         { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
+        { "openstack-cloud-controller-manager", NULL,  NULL,                 NULL,                    "openstack-cloud-controller-manager", "openstack-cloud-controller-manager" },
+        { "cloud-controller-manager", NULL,            NULL,                 NULL,                    "cloud-controller-manager", "aws-cloud-controller-manager" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -104,6 +106,11 @@ static const struct recipe recipes[] = {
         { "kube-vip", { "github.com/kube-vip/kube-vip" }, { "github.com/kube-vip/kube-vip" }, STRIP " -X main.Version=v{v}", .minutes = 4 },
         { "kube-vip-cloud-provider", { "github.com/kube-vip/kube-vip-cloud-provider" }, { "github.com/kube-vip/kube-vip-cloud-provider" },
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
+        { "openstack-cloud-controller-manager", { "k8s.io/cloud-provider-openstack" }, { "k8s.io/cloud-provider-openstack/cmd/openstack-cloud-controller-manager" },
+          STRIP " -X k8s.io/cloud-provider-openstack/pkg/version.Version=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
+        /* of AWS: its image has this name */
+        { "cloud-controller-manager", { "k8s.io/cloud-provider-aws" }, { "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager" },
+          STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
         { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
           STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
         /* its go.mod replaces api by a directory; its releases have no tag that Go accepts */
@@ -130,6 +137,8 @@ static const struct image_origin images[] = {
         { "node-problem-detector",   "node-problem-detector", "node-problem-detector", "/node-problem-detector",      NULL },
         { "kube-vip",                "kube-vip",   "kube-vip",                "/kube-vip",                              NULL },
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
+        { "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "/bin/openstack-cloud-controller-manager", "65532:65532" },
+        { "cloud-controller-manager", "cloud-controller-manager", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager", "65532:65532" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },
         { "kube-controllers",        "calico",     "kube-controllers",        "/usr/bin/kube-controllers",              "999:999" },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },

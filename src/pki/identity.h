@@ -292,4 +292,9 @@ void seal_key(char out[SEAL_KEY_HEX]);
 /* The text encrypted with that key as kubeadm does it (AES-256-GCM, the nonce first), in base64. */
 int seal_text(const char *key, const char *text, struct str *out, struct error *err);
 
+/* A secret for a purpose, 64 hex digits in the arena; NULL: there is no Identity. It is derived
+ * from sa.key, so nothing has to be kept for it, and it is another one after that key was rotated.
+ */
+const char *identity_secret(const struct identity *id, const char *purpose, struct arena *a);
+
 #endif

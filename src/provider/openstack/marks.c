@@ -16,11 +16,13 @@ static const char *mark_in(const struct strings *tags)
         return NULL;
 }
 
-/* Neutron's objects have the mark as their description, those of nova and octavia as a tag. */
+/* Neutron's objects and credentials have the mark as their description, those of nova and octavia
+ * as a tag. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
-        const char *wanted = streq(row->service, "network") ? "description" : "tags";
+        bool described = streq(row->service, "network") || streq(row->service, "identity");
+        const char *wanted = described ? "description" : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];
                 const void *value = (const char *)object + f->offset;
