@@ -58,6 +58,7 @@ static void set_programs(struct artifact *out, const struct row *r, const char *
                 [ART_FLANNEL_CNI] = { "flannel", r->flannel_cni },
                 [ART_CALICO_NODE] = { "calico-node", CALICO_VERSION },
                 [ART_CALICO_CNI] = { "calico", CALICO_VERSION },
+                [ART_MULTUS] = { "multus", addon_row(ADDON_MULTUS)->version },
         };
         memcpy(out, table, sizeof(table));
 }
@@ -95,6 +96,11 @@ static void set_images(
                 [IMG_KUBE_VIP] = { "ghcr.io/kube-vip/kube-vip:v",
                         addon_row(ADDON_KUBE_VIP)->version },
                 [IMG_KUBE_VIP_CLOUD] = { "ghcr.io/kube-vip/kube-vip-cloud-provider:v", "0.0.12" },
+                [IMG_TRAEFIK] = { "docker.io/library/traefik:v",
+                        addon_row(ADDON_INGRESS)->version },
+                [IMG_PROMETHEUS] = { "docker.io/prom/prometheus:v",
+                        addon_row(ADDON_PROMETHEUS)->version },
+                [IMG_NODE_EXPORTER] = { "docker.io/prom/node-exporter:v", NODE_EXPORTER_VERSION },
                 [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
                 [IMG_CALICO_CONTROLLERS] = { "docker.io/calico/kube-controllers:v",
                         CALICO_VERSION },
@@ -127,7 +133,9 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 { IMG_KUBE_STATE_METRICS, ADDON_KUBE_STATE_METRICS },
                 { IMG_REGISTRY, ADDON_REGISTRY },
                 { IMG_NODE_PROBLEM_DETECTOR, ADDON_NODE_PROBLEM_DETECTOR },
-                { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP } };
+                { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP },
+                { IMG_TRAEFIK, ADDON_INGRESS }, { IMG_PROMETHEUS, ADDON_PROMETHEUS },
+                { IMG_NODE_EXPORTER, ADDON_PROMETHEUS } };
         for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
                 if (rows_of_addons[i].image == id)
                         return cluster_addon(c, rows_of_addons[i].addon);
