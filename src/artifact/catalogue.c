@@ -58,6 +58,7 @@ static void set_programs(struct artifact *out, const struct row *r, const char *
                 [ART_FLANNEL_CNI] = { "flannel", r->flannel_cni },
                 [ART_CALICO_NODE] = { "calico-node", CALICO_VERSION },
                 [ART_CALICO_CNI] = { "calico", CALICO_VERSION },
+                [ART_MULTUS] = { "multus", addon_row(ADDON_MULTUS)->version },
         };
         memcpy(out, table, sizeof(table));
 }
@@ -110,6 +111,11 @@ static void set_images(
                 [IMG_CSI_REGISTRAR] = { "registry.k8s.io/sig-storage/csi-node-driver-registrar:v",
                         "2.15.0" },
                 [IMG_CSI_LIVENESS] = { "registry.k8s.io/sig-storage/livenessprobe:v", "2.17.0" },
+                [IMG_TRAEFIK] = { "docker.io/library/traefik:v",
+                        addon_row(ADDON_INGRESS)->version },
+                [IMG_PROMETHEUS] = { "docker.io/prom/prometheus:v",
+                        addon_row(ADDON_PROMETHEUS)->version },
+                [IMG_NODE_EXPORTER] = { "docker.io/prom/node-exporter:v", NODE_EXPORTER_VERSION },
                 [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
                 [IMG_CALICO_CONTROLLERS] = { "docker.io/calico/kube-controllers:v",
                         CALICO_VERSION },
@@ -143,6 +149,8 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 { IMG_REGISTRY, ADDON_REGISTRY },
                 { IMG_NODE_PROBLEM_DETECTOR, ADDON_NODE_PROBLEM_DETECTOR },
                 { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP },
+                { IMG_TRAEFIK, ADDON_INGRESS }, { IMG_PROMETHEUS, ADDON_PROMETHEUS },
+                { IMG_NODE_EXPORTER, ADDON_PROMETHEUS },
                 { IMG_OPENSTACK_CLOUD, ADDON_OPENSTACK_CLOUD }, { IMG_AWS_CLOUD, ADDON_AWS_CLOUD },
                 { IMG_CINDER_CSI, ADDON_CINDER_CSI }, { IMG_EBS_CSI, ADDON_EBS_CSI },
                 { IMG_CSI_PROVISIONER, ADDON_CINDER_CSI }, { IMG_CSI_PROVISIONER, ADDON_EBS_CSI },

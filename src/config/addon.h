@@ -21,6 +21,9 @@ enum addon_id {
         ADDON_CINDER_CSI,
         ADDON_AWS_CLOUD,
         ADDON_EBS_CSI,
+        ADDON_INGRESS,
+        ADDON_PROMETHEUS,
+        ADDON_MULTUS,
         /* charts */
         ADDON_CERT_MANAGER,
         ADDON_METALLB,

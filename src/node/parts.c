@@ -53,6 +53,7 @@ static const struct {
         { ART_FLANNEL_CNI, ON_KUBE | WITH_FLANNEL, "/opt/cni/bin/flannel", NULL },
         { ART_FLANNELD, ON_KUBE | WITH_FLANNEL, NULL, "flanneld.service" },
         { ART_CALICO_CNI, ON_KUBE | WITH_FELIX, "/opt/cni/bin/calico", NULL },
+        { ART_MULTUS, ON_KUBE | WITH_MULTUS, "/opt/cni/bin/multus", NULL },
         { ART_CALICO_NODE, ON_KUBE | WITH_FELIX, NULL, "calico-node.service" },
         { ART_KUBELET, ON_KUBE, NULL, "kubelet.service" },
         { ART_KUBE_PROXY, ON_KUBE | WITH_KUBE_PROXY, NULL, "kube-proxy.service" },
@@ -110,6 +111,9 @@ static const struct {
         { IMG_CSI_RESIZER, ON_CONTROL_PLANE },
         { IMG_CSI_REGISTRAR, ON_KUBE },
         { IMG_CSI_LIVENESS, ON_KUBE },
+        { IMG_TRAEFIK, ON_KUBE },
+        { IMG_PROMETHEUS, ON_KUBE },
+        { IMG_NODE_EXPORTER, ON_KUBE },
         { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },
         { IMG_CALICO_CONTROLLERS, ON_KUBE | WITH_CALICO_IPAM },
 };

@@ -53,6 +53,7 @@ enum leaf_id {
         /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel */
         LEAF_FLANNEL,
         LEAF_CALICO, /* the same for Calico */
+        LEAF_MULTUS, /* and for the addon multus */
         LEAF_COUNT
 };
 
