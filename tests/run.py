@@ -245,7 +245,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
-    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/peers"), ["build"]),  # every fault at every call
+    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/peers"), ["build", "upstream", "clouds"]),  # every fault at every call; OpenStack's controller
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),
@@ -281,6 +281,7 @@ UPSTREAM = {
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
+    "clouds": "clouds",  # OpenStack's cloud controller manager: likewise
 }
 
 
