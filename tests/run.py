@@ -246,7 +246,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "soak-addons_web": (soak("addons_web"), ["build", "upstream", "addons"]),
-    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build"]),  # every fault at every call
+    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
@@ -283,6 +283,7 @@ UPSTREAM = {
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
+    "controllers": "clouds",  # OpenStack's cloud controller manager: likewise
 }
 
 
