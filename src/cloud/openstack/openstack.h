@@ -21,6 +21,8 @@ struct session *os_session(struct os_session *s);
  * there may be another project's. */
 const char *os_project(const struct os_session *s);
 const char *os_user(const struct os_session *s);
+/* The catalogue has the service; after the first call. */
+bool os_has(const struct os_session *s, const char *service);
 const char *os_compute_version(const struct os_session *s); /* "2.64" or "2.53"; NULL before */
 
 #endif

@@ -64,6 +64,8 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
         case OS_LIST_SERVERS:
         case OS_LIST_PORTS:
                 return leak_node(os, s->name);
+        case OS_LIST_VOLUMES:
+                return leak_node(os, os_volume_node((const struct os_volume *)s));
         case OS_LIST_FLOATING_IPS:
                 return leak_port(os, ((const struct os_floating_ip *)s)->port);
         case OS_LIST_SERVER_GROUPS:
@@ -104,7 +106,9 @@ int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *e
                                 continue;
                         out->v[out->n++] = (struct leak){ .kind = os_sweep[i].kind,
                                 .id = s->id,
-                                .name = s->name,
+                                .name = os_sweep[i].list == OS_LIST_VOLUMES
+                                                ? os_volume_node((const struct os_volume *)s)
+                                                : s->name,
                                 .prefix = mark + strlen(OS_MARK),
                                 .ours = ours };
                 }

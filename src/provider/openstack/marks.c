@@ -16,18 +16,22 @@ static const char *mark_in(const struct strings *tags)
         return NULL;
 }
 
-/* Neutron's objects have the mark as their description, those of nova and octavia as a tag. */
+/* Neutron's objects have the mark as their description, those of nova and octavia as a tag, those
+ * of cinder in their metadata. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
-        const char *wanted = streq(row->service, "network") ? "description" : "tags";
+        const char *wanted = streq(row->service, "network")         ? "description"
+                             : streq(row->service, "block-storage") ? "metadata"
+                                                                    : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];
                 const void *value = (const char *)object + f->offset;
                 if (!streq(f->path, wanted))
                         continue;
-                const char *text =
-                        f->type == A_TEXTS ? mark_in(value) : *(const char *const *)value;
+                const char *text = f->type == A_TEXTS   ? mark_in(value)
+                                   : f->type == A_PAIRS ? os_pair(value, OS_META_MARK)
+                                                        : *(const char *const *)value;
                 return text && has_prefix(text, OS_MARK) ? text : NULL;
         }
         return NULL;

@@ -7,6 +7,7 @@
 
 const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
+        { "volume", OS_LIST_VOLUMES, OS_DELETE_VOLUME },
         { "load balancer", OS_LIST_BALANCERS, OS_DELETE_BALANCER },
         { "floating IP", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP },
         { "port", OS_LIST_PORTS, OS_DELETE_PORT },
@@ -19,6 +20,8 @@ const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
 
 bool sweep_wanted(const struct os *os, const struct sweep_row *row)
 {
+        if (row->list == OS_LIST_VOLUMES)
+                return os_has(os->sync.session, "block-storage");
         return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;
 }
 
@@ -56,6 +59,10 @@ static void on_swept_one(struct os_job *j, const struct call_reply *reply, void 
 static void sweep_delete(struct os_job *j, const struct sweep_row *row, const struct swept *s)
 {
         struct pair id[] = { { "id", s->id }, { 0 } };
+        if (row->list == OS_LIST_VOLUMES) {
+                os_volume_delete(j, (const struct os_volume *)s);
+                return;
+        }
         if (row->list == OS_LIST_ROUTERS && j->os->found.subnet)
                 job_ask(j, &(struct os_ask){ .call = OS_REMOVE_INTERFACE,
                                    .args = id,
@@ -110,7 +117,8 @@ static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void
 static void stage_sweep(struct os_job *j)
 {
         struct os *os = j->os;
-        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        struct pair mark[3];
+        os_mark_args(os, mark);
         while (j->row < OS_SWEEP_COUNT && !sweep_wanted(os, &os_sweep[j->row]))
                 j->row++;
         if (j->row < OS_SWEEP_COUNT)
@@ -136,7 +144,8 @@ static void on_proof_list(struct os_job *j, const struct call_reply *reply, void
 static void stage_proof_ask(struct os_job *j)
 {
         struct os *os = j->os;
-        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        struct pair mark[3];
+        os_mark_args(os, mark);
         os->proof = arena_new(os->run->arena, struct proof);
         for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
                 if (sweep_wanted(os, &os_sweep[i]))
