@@ -12,6 +12,7 @@
 #include "cluster/site/op.h"
 #include "cluster/up/up.h"
 #include "cluster/leave/leave.h"
+#include "cluster/plan/plan.h"
 #include "cluster/plan/reboot.h"
 #include "cluster/etcd/restore/restore.h"
 #include "cluster/upgrade/upgrade.h"
@@ -196,7 +197,13 @@ static void anew_is_over(struct site *s, int result)
 
 static void anew_check_all(struct site *s, int result)
 {
+        struct str text CLEANUP(str_release) = { 0 };
         anew_is_over(s, result);
+        s->machines[0].outdated = "flavor b instead of a"; /* as before the run */
+        plan_text(s, false, &text);
+        assert_non_null(strstr(str_text(&text),
+                "c1        replace  rolling replacement: drain it, make its machine anew (flavor b instead of a) with the same address, then install everything; its etcd joins as a learner and is promoted\n"));
+        assert_null(strstr(str_text(&text), "c2 "));
         for (size_t i = 0; i < FAKE_NODES; i++)
                 assert_int_equal(world.nodes[i].made, i != 1);
         assert_true(step_of(s, "machine out", "c3")->began >= step_of(s, "healthy", "c1")->ended);

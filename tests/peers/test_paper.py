@@ -369,6 +369,15 @@ def test_leaks_of_this_cluster(boats):
     drive(boats, "leaks", "--delete", "--yes")
     assert "nothing is left over" in drive(boats, "leaks")
     assert len(boats.cloud.ours(f"slipway-{prefix}")) == all - 2
+    # volumes and floating IPs have the name of their node, so that they stay while the record has it
+    boats.write(text.replace("count: 2,", "count: 2, floatingIP: true, volumes: [{size: 1GiB, mount: /srv/a}],"))
+    assert boats.call("up", prefix=prefix)[0] == 0
+    boats.write(boats.text.replace("count: 2,", "count: 1,"))
+    leaks = json.loads(drive(boats, "leaks", "-o", "json"))
+    assert sorted((x["kind"], x["name"]) for x in leaks) == [(kind, "worker-2") for kind in ("floating IP", "port", "server", "volume")]
+    drive(boats, "leaks", "--delete", "--yes")
+    drive(boats, "leaks", "--delete", "--yes")  # a volume in use stays for the second time
+    assert "nothing is left over" in drive(boats, "leaks")
 
 
 def test_init_asks(boats):
