@@ -160,6 +160,8 @@ void addon_dns(const struct cluster *c, struct str *out)
                 json_object_set_new(v, "replicas", json_integer(c->node_count > 1 ? 2 : 1));
         else
                 json_object_set_new(v, "replicas", json_null());
+        /* it is waited for before the controller that initialises nodes is installed */
+        json_object_set_new(v, "cloud", json_boolean(cluster_cloud_controller(c)));
         template_render("coredns.yaml", v, out);
         json_decref(v);
 }
@@ -185,5 +187,12 @@ void addon_verify_storage(const struct cluster *c, const char *name, const char 
         json_t *v = json_pack("{s:s, s:s, s:s, s:s}", "image", catalogue.images[IMG_PROBE].name,
                 "name", name, "verb", verb, "token", token);
         template_render("verify-storage.yaml", v, out);
+        json_decref(v);
+}
+
+void addon_verify_ingress(const char *service, struct str *out)
+{
+        json_t *v = json_pack("{s:s}", "service", service);
+        template_render("verify-ingress.yaml", v, out);
         json_decref(v);
 }

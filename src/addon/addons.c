@@ -1,5 +1,6 @@
 /* The objects of built-in addons. */
 #include "addon/addon.h"
+#include "addon/impl.h"
 #include "node/template.h"
 
 /* "10.0.0.200-10.0.0.220,10.0.1.0-10.0.1.7": what kube-vip-cloud-provider reads. */
@@ -53,18 +54,27 @@ void addon_objects(const struct cluster *c, enum addon_id id, struct str *out)
                 [ADDON_REGISTRY] = IMG_REGISTRY,
                 [ADDON_NODE_PROBLEM_DETECTOR] = IMG_NODE_PROBLEM_DETECTOR,
                 [ADDON_KUBE_VIP] = IMG_KUBE_VIP,
+                [ADDON_OPENSTACK_CLOUD] = IMG_OPENSTACK_CLOUD,
+                [ADDON_CINDER_CSI] = IMG_CINDER_CSI,
+                [ADDON_AWS_CLOUD] = IMG_AWS_CLOUD,
+                [ADDON_EBS_CSI] = IMG_EBS_CSI,
+                [ADDON_INGRESS] = IMG_TRAEFIK,
+                [ADDON_PROMETHEUS] = IMG_PROMETHEUS,
         };
         struct arena a CLEANUP(arena_release) = { 0 };
         struct catalogue catalogue;
         if (!catalogue_for(&a, &c->kubernetes, &catalogue))
                 return;
-        json_t *v = json_pack("{s:s, s:s, s:s, s:o}", "image", catalogue.images[images[id]].name,
-                "helper", catalogue.images[IMG_PROBE].name, "cloud",
-                catalogue.images[IMG_KUBE_VIP_CLOUD].name, "target",
+        json_t *v = json_pack("{s:s, s:s, s:s, s:s, s:o}", "image",
+                catalogue.images[images[id]].name, "helper", catalogue.images[IMG_PROBE].name,
+                "cloud", catalogue.images[IMG_KUBE_VIP_CLOUD].name, "exporter",
+                catalogue.images[IMG_NODE_EXPORTER].name, "target",
                 json_sprintf("%s.%s.svc.%s", "registry", addon_row(ADDON_REGISTRY)->space,
                         c->network.domain));
         values_of_file(c, id, v);
         values_of_dns(c, v);
+        if (addon_row(id)->asked)
+                addon_cloud_values(c, id, &catalogue, v);
         template_render(addon_row(id)->template, v, out);
         json_decref(v);
 }

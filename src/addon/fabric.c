@@ -85,5 +85,9 @@ void addon_fabric(const struct cluster *c, struct str *out)
                 str_add(out, i ? "\n---\n" : "");
                 template_render(row->objects[i], v, out);
         }
+        if (cluster_addon(c, ADDON_MULTUS)) { /* without them no pod starts, not even CoreDNS */
+                str_add(out, "\n---\n");
+                template_render(addon_row(ADDON_MULTUS)->template, v, out);
+        }
         json_decref(v);
 }

@@ -24,6 +24,16 @@ static const char *joined_node_file(const struct nodespec *node, const char *pat
         return e ? e->content : NULL;
 }
 
+/* With the addon multus the fabric's configuration is inside its own, and these machines do not
+ * have multus. */
+static char *joined_conflist(const char *text)
+{
+        json_auto_t *all = json_loads(text, 0, NULL);
+        const json_t *plugin = json_array_get(json_object_get(all, "plugins"), 0),
+                     *inside = json_array_get(json_object_get(plugin, "delegates"), 0);
+        return inside ? json_dumps(inside, JSON_INDENT(2)) : xstrdup(text);
+}
+
 /* With the token of the pod's service account, for the cluster's endpoint. */
 static char *proxy_kubeconfig(const struct cluster *c)
 {
@@ -63,11 +73,12 @@ static void joined_proxy(const struct cluster *c, const struct catalogue *catalo
 }
 
 static void joined_flannel(const struct cluster *c, const struct catalogue *catalogue,
-        const char *conflist, const char *net_conf, struct str *out)
+        const char *cni_conf, const char *net_conf, struct str *out)
 {
         const char *interface = c->network.fabric.interface;
         char *iface CLEANUP(free_p) = xasprintf("--iface=%s", interface ? interface : "$(NODE_IP)");
         json_t *v = json_object();
+        char *conflist CLEANUP(free_p) = joined_conflist(cni_conf);
         json_put(v, "conflist", conflist);
         json_put(v, "netConf", net_conf);
         json_put(v, "image", catalogue->images[IMG_FLANNEL].name);

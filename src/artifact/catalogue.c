@@ -58,6 +58,7 @@ static void set_programs(struct artifact *out, const struct row *r, const char *
                 [ART_FLANNEL_CNI] = { "flannel", r->flannel_cni },
                 [ART_CALICO_NODE] = { "calico-node", CALICO_VERSION },
                 [ART_CALICO_CNI] = { "calico", CALICO_VERSION },
+                [ART_MULTUS] = { "multus", addon_row(ADDON_MULTUS)->version },
         };
         memcpy(out, table, sizeof(table));
 }
@@ -95,6 +96,26 @@ static void set_images(
                 [IMG_KUBE_VIP] = { "ghcr.io/kube-vip/kube-vip:v",
                         addon_row(ADDON_KUBE_VIP)->version },
                 [IMG_KUBE_VIP_CLOUD] = { "ghcr.io/kube-vip/kube-vip-cloud-provider:v", "0.0.12" },
+                [IMG_OPENSTACK_CLOUD] = { "registry.k8s.io/provider-os/openstack-cloud-controller-manager:v",
+                        addon_row(ADDON_OPENSTACK_CLOUD)->version },
+                [IMG_CINDER_CSI] = { "registry.k8s.io/provider-os/cinder-csi-plugin:v",
+                        addon_row(ADDON_CINDER_CSI)->version },
+                [IMG_AWS_CLOUD] = { "registry.k8s.io/provider-aws/cloud-controller-manager:v",
+                        addon_row(ADDON_AWS_CLOUD)->version },
+                [IMG_EBS_CSI] = { "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v",
+                        addon_row(ADDON_EBS_CSI)->version },
+                [IMG_CSI_PROVISIONER] = { "registry.k8s.io/sig-storage/csi-provisioner:v",
+                        "5.3.0" },
+                [IMG_CSI_ATTACHER] = { "registry.k8s.io/sig-storage/csi-attacher:v", "4.10.0" },
+                [IMG_CSI_RESIZER] = { "registry.k8s.io/sig-storage/csi-resizer:v", "1.14.0" },
+                [IMG_CSI_REGISTRAR] = { "registry.k8s.io/sig-storage/csi-node-driver-registrar:v",
+                        "2.15.0" },
+                [IMG_CSI_LIVENESS] = { "registry.k8s.io/sig-storage/livenessprobe:v", "2.17.0" },
+                [IMG_TRAEFIK] = { "docker.io/library/traefik:v",
+                        addon_row(ADDON_INGRESS)->version },
+                [IMG_PROMETHEUS] = { "docker.io/prom/prometheus:v",
+                        addon_row(ADDON_PROMETHEUS)->version },
+                [IMG_NODE_EXPORTER] = { "docker.io/prom/node-exporter:v", NODE_EXPORTER_VERSION },
                 [IMG_DEX] = { "ghcr.io/dexidp/dex:v", "2.45.1" },
                 [IMG_CALICO_CONTROLLERS] = { "docker.io/calico/kube-controllers:v",
                         CALICO_VERSION },
@@ -127,11 +148,25 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 { IMG_KUBE_STATE_METRICS, ADDON_KUBE_STATE_METRICS },
                 { IMG_REGISTRY, ADDON_REGISTRY },
                 { IMG_NODE_PROBLEM_DETECTOR, ADDON_NODE_PROBLEM_DETECTOR },
-                { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP } };
-        for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
-                if (rows_of_addons[i].image == id)
-                        return cluster_addon(c, rows_of_addons[i].addon);
-        return true;
+                { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP },
+                { IMG_TRAEFIK, ADDON_INGRESS }, { IMG_PROMETHEUS, ADDON_PROMETHEUS },
+                { IMG_NODE_EXPORTER, ADDON_PROMETHEUS },
+                { IMG_OPENSTACK_CLOUD, ADDON_OPENSTACK_CLOUD }, { IMG_AWS_CLOUD, ADDON_AWS_CLOUD },
+                { IMG_CINDER_CSI, ADDON_CINDER_CSI }, { IMG_EBS_CSI, ADDON_EBS_CSI },
+                { IMG_CSI_PROVISIONER, ADDON_CINDER_CSI }, { IMG_CSI_PROVISIONER, ADDON_EBS_CSI },
+                { IMG_CSI_ATTACHER, ADDON_CINDER_CSI }, { IMG_CSI_ATTACHER, ADDON_EBS_CSI },
+                { IMG_CSI_RESIZER, ADDON_CINDER_CSI }, { IMG_CSI_RESIZER, ADDON_EBS_CSI },
+                { IMG_CSI_REGISTRAR, ADDON_CINDER_CSI }, { IMG_CSI_REGISTRAR, ADDON_EBS_CSI },
+                { IMG_CSI_LIVENESS, ADDON_CINDER_CSI }, { IMG_CSI_LIVENESS, ADDON_EBS_CSI } };
+        bool of_addon = false;
+        for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++) {
+                if (rows_of_addons[i].image != id)
+                        continue;
+                of_addon = true;
+                if (cluster_addon(c, rows_of_addons[i].addon))
+                        return true;
+        }
+        return !of_addon;
 }
 
 /* Where the tag begins, and the version it says: "v1.14.6", "3.6.16-0". */

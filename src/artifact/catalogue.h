@@ -26,6 +26,7 @@ enum artifact_id {
         ART_FLANNEL_CNI,
         ART_CALICO_NODE,
         ART_CALICO_CNI, /* calico and calico-ipam: one program */
+        ART_MULTUS,     /* of the addon */
         ART_COUNT
 };
 enum image_id {
@@ -46,6 +47,18 @@ enum image_id {
         IMG_NODE_PROBLEM_DETECTOR,
         IMG_KUBE_VIP,
         IMG_KUBE_VIP_CLOUD,
+        IMG_OPENSTACK_CLOUD,
+        IMG_CINDER_CSI,
+        IMG_AWS_CLOUD,
+        IMG_EBS_CSI,
+        IMG_CSI_PROVISIONER,
+        IMG_CSI_ATTACHER,
+        IMG_CSI_RESIZER,
+        IMG_CSI_REGISTRAR,
+        IMG_CSI_LIVENESS,
+        IMG_TRAEFIK,
+        IMG_PROMETHEUS,
+        IMG_NODE_EXPORTER,
         IMG_DEX,                /* of services.dex */
         IMG_CALICO_CONTROLLERS, /* of the fabric calico */
         /* Only for machines that kubeadm joined, which pull them: our own nodes have these as
@@ -77,8 +90,9 @@ struct catalogue {
  * catalogue_minors() lists the known ones ("1.34, 1.35, 1.36"). */
 bool catalogue_for(struct arena *a, const struct version *kubernetes, struct catalogue *out);
 const char *catalogue_minors(void);
-const char *catalogue_newest(void); /* "1.36.1" */
-#define CALICO_VERSION "3.28.5"     /* the same for every minor */
+const char *catalogue_newest(void);    /* "1.36.1" */
+#define CALICO_VERSION        "3.28.5" /* the same for every minor */
+#define NODE_EXPORTER_VERSION "1.9.1"
 /* The version of a tool that only the tests use; NULL: there is no such tool. */
 const char *catalogue_tool(const char *name);
 

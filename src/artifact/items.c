@@ -1,5 +1,6 @@
 /* The items that a cluster's nodes need. */
 #include "artifact/fetch.h"
+#include "config/addon.h"
 #include "config/fabric.h"
 
 enum need {
@@ -23,6 +24,7 @@ enum need {
         WITH_DEX = 1 << 18,
         WITH_FELIX = 1 << 19,
         WITH_CALICO_IPAM = 1 << 20,
+        WITH_MULTUS = 1 << 21,
         ON_JOINED = 1 << 16, /* a machine that joined with kubeadm, not slipway's */
 };
 
@@ -47,6 +49,7 @@ static const unsigned artifact_needs[ART_COUNT] = {
         [ART_FLANNEL_CNI] = ON_KUBE | WITH_FLANNEL,
         [ART_CALICO_NODE] = ON_KUBE | WITH_FELIX,
         [ART_CALICO_CNI] = ON_KUBE | WITH_FELIX,
+        [ART_MULTUS] = ON_KUBE | WITH_MULTUS,
 };
 
 static const unsigned image_needs[IMG_COUNT] = {
@@ -69,6 +72,18 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_NODE_PROBLEM_DETECTOR] = ON_KUBE,
         [IMG_KUBE_VIP] = ON_KUBE,
         [IMG_KUBE_VIP_CLOUD] = ON_KUBE,
+        [IMG_OPENSTACK_CLOUD] = ON_CONTROL_PLANE,
+        [IMG_CINDER_CSI] = ON_KUBE,
+        [IMG_AWS_CLOUD] = ON_CONTROL_PLANE,
+        [IMG_EBS_CSI] = ON_KUBE,
+        [IMG_CSI_PROVISIONER] = ON_CONTROL_PLANE,
+        [IMG_CSI_ATTACHER] = ON_CONTROL_PLANE,
+        [IMG_CSI_RESIZER] = ON_CONTROL_PLANE,
+        [IMG_CSI_REGISTRAR] = ON_KUBE,
+        [IMG_CSI_LIVENESS] = ON_KUBE,
+        [IMG_TRAEFIK] = ON_KUBE,
+        [IMG_PROMETHEUS] = ON_KUBE,
+        [IMG_NODE_EXPORTER] = ON_KUBE,
         [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,
         [IMG_CALICO_CONTROLLERS] = ON_KUBE | WITH_CALICO_IPAM,
 };
@@ -106,6 +121,7 @@ static unsigned cluster_has(const struct cluster *c, const struct catalogue *cat
                        : 0;
         has |= c->api.vip ? WITH_VIP : 0;
         has |= c->services.dex.host ? WITH_DEX : 0;
+        has |= cluster_addon(c, ADDON_MULTUS) ? WITH_MULTUS : 0;
         return has;
 }
 

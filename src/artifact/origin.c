@@ -56,12 +56,21 @@ static const struct origin origins[] = {
         { "node-problem-detector",   NULL,             NULL,                 NULL,                    "node-problem-detector", "node-problem-detector" },
         { "kube-vip",                NULL,             NULL,                 NULL,                    "kube-vip",    "kube-vip" },
         { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
+        { "openstack-cloud-controller-manager", NULL,  NULL,                 NULL,                    "openstack-cloud-controller-manager", "openstack-cloud-controller-manager" },
+        { "cloud-controller-manager", NULL,            NULL,                 NULL,                    "cloud-controller-manager", "aws-cloud-controller-manager" },
+        { "traefik",                 NULL,             NULL,                 NULL,                    "traefik",     "traefik" },
+        { "prometheus",              NULL,             NULL,                 NULL,                    "prometheus",  "prometheus" },
+        { "node-exporter",           NULL,             NULL,                 NULL,                    "node-exporter", "node_exporter" },
+        { "multus",                  NULL,             NULL,                 NULL,                    "multus",      "multus" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
 #define CTRD_MOD "github.com/containerd/containerd/v2"
 #define CNI_MOD  "github.com/containernetworking/plugins"
 #define CALICO   "github.com/projectcalico/calico"
+#define TRAEFIK  "github.com/traefik/traefik/v3"
+#define PROMETHEUS "github.com/prometheus/prometheus"
+#define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
 #define STRIP    "-s -w"
 
 static const struct recipe recipes[] = {
@@ -104,8 +113,21 @@ static const struct recipe recipes[] = {
         { "kube-vip", { "github.com/kube-vip/kube-vip" }, { "github.com/kube-vip/kube-vip" }, STRIP " -X main.Version=v{v}", .minutes = 4 },
         { "kube-vip-cloud-provider", { "github.com/kube-vip/kube-vip-cloud-provider" }, { "github.com/kube-vip/kube-vip-cloud-provider" },
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
+        { "openstack-cloud-controller-manager", { "k8s.io/cloud-provider-openstack" }, { "k8s.io/cloud-provider-openstack/cmd/openstack-cloud-controller-manager" },
+          STRIP " -X k8s.io/cloud-provider-openstack/pkg/version.Version=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
+        /* of AWS: its image has this name */
+        { "cloud-controller-manager", { "k8s.io/cloud-provider-aws" }, { "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager" },
+          STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
         { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
           STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
+        { "traefik", { TRAEFIK }, { TRAEFIK "/cmd/traefik" }, STRIP " -X " TRAEFIK "/pkg/version.Version={v}", .replaces = true, .minutes = 20 },
+        /* 3.13.5, as Go modules number it. It finds only targets of Kubernetes; its web pages are
+         * built with npm, so there are none */
+        { "prometheus", { PROMETHEUS }, { PROMETHEUS "/cmd/prometheus" }, STRIP " -X github.com/prometheus/common/version.Version=3.13.5",
+          "netgo,remove_all_sd,enable_kubernetes_sd", .builds = "0.313.5", .same = true, .minutes = 8 },
+        { "node-exporter", { "github.com/prometheus/node_exporter" }, { "github.com/prometheus/node_exporter" },
+          STRIP " -X github.com/prometheus/common/version.Version={v}", "netgo", .minutes = 2 },
+        { "multus", { MULTUS }, { MULTUS "/cmd/multus" }, STRIP " -X " MULTUS "/pkg/multus.version=v{v}", .minutes = 4 },
         /* its go.mod replaces api by a directory; its releases have no tag that Go accepts */
         { "calico", { CALICO, "github.com/projectcalico/api@v0.0.0-20240708202104-e3f70b269c2c" },
           { CALICO "/node/cmd/calico-node", CALICO "/cni-plugin/cmd/calico", CALICO "/kube-controllers/cmd/kube-controllers" },
@@ -130,6 +152,11 @@ static const struct image_origin images[] = {
         { "node-problem-detector",   "node-problem-detector", "node-problem-detector", "/node-problem-detector",      NULL },
         { "kube-vip",                "kube-vip",   "kube-vip",                "/kube-vip",                              NULL },
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
+        { "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "/bin/openstack-cloud-controller-manager", "65532:65532" },
+        { "cloud-controller-manager", "cloud-controller-manager", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager", "65532:65532" },
+        { "traefik",                 "traefik",    "traefik",                 "/usr/local/bin/traefik",                 "65532:65532" },
+        { "prometheus",              "prometheus", "prometheus",              "/bin/prometheus",                        "65534:65534" },
+        { "node-exporter",           "node-exporter", "node_exporter",        "/bin/node_exporter",                     "65534:65534" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },
         { "kube-controllers",        "calico",     "kube-controllers",        "/usr/bin/kube-controllers",              "999:999" },
         { "pause",                   "pause",      "pause",                   "/pause",                                 "65535:65535" },

@@ -23,6 +23,8 @@ struct recipe {
         const char *ldflags, *tags;
         /* Kubernetes' go.mod replaces k8s.io modules by directories; here by their releases */
         bool staging;
+        /* the module needs the forks of other modules that its go.mod names (replace, exclude) */
+        bool replaces;
         bool cgo;            /* a C compiler is needed; linked statically */
         const char *library; /* pkg-config must know it, or it is not built */
         /* this computer's own program is used if it cannot be built */
@@ -31,6 +33,7 @@ struct recipe {
         /* the version that is built, whatever version is wanted, because no module of a newer one
          * is served; NULL: the wanted one */
         const char *builds;
+        bool same;        /* that is the wanted version, as Go modules number it */
         const char *data; /* a directory of the first module, copied beside the programs */
         unsigned minutes; /* estimate for the first build on one core; 0: one */
 };

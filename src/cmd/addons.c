@@ -55,11 +55,11 @@ static json_t *addon_json(enum addon_id id, const struct cluster *c)
 
 static void addons_text(const struct cluster *c)
 {
-        print("%-24s%-10s%-10s%-24s%s%s\n", "NAME", "VERSION", "KIND", "NAMESPACE",
+        print("%-28s%-10s%-10s%-24s%s%s\n", "NAME", "VERSION", "KIND", "NAMESPACE",
                 c ? "ENABLED  " : "", "WHAT");
         for (enum addon_id id = 0; id < ADDON_COUNT; id++) {
                 const struct addon_row *row = addon_row(id);
-                print("%-24s%-10s%-10s%-24s%s%s\n", addon_names[id], row->version, addon_kind(id),
+                print("%-28s%-10s%-10s%-24s%s%s\n", addon_names[id], row->version, addon_kind(id),
                         row->space,
                         !c                     ? ""
                         : cluster_addon(c, id) ? "yes      "

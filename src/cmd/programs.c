@@ -54,6 +54,10 @@ static const struct program_row programs_table[] = {
         { "kube-vip", NULL, "addons" },
         { "kube-vip-cloud-provider", NULL, "addons" },
         { "registry", NULL, "addons" },
+        { "node-exporter", NULL, "addons" },
+        { "prometheus", NULL, "addons" },
+        { "multus", NULL, "addons" },
+        { "traefik", NULL, "addons" },
 };
 
 static void programs_release(struct programs *p) { free(p->cache); }

@@ -9,6 +9,13 @@ const char *const addon_names[] = {
         [ADDON_REGISTRY] = "registry",
         [ADDON_NODE_PROBLEM_DETECTOR] = "node-problem-detector",
         [ADDON_KUBE_VIP] = "kube-vip",
+        [ADDON_OPENSTACK_CLOUD] = "openstack-cloud-controller",
+        [ADDON_CINDER_CSI] = "cinder-csi",
+        [ADDON_AWS_CLOUD] = "aws-cloud-controller",
+        [ADDON_EBS_CSI] = "ebs-csi",
+        [ADDON_INGRESS] = "ingress",
+        [ADDON_PROMETHEUS] = "prometheus",
+        [ADDON_MULTUS] = "multus",
         [ADDON_CERT_MANAGER] = "cert-manager",
         [ADDON_METALLB] = "metallb",
         [ADDON_TRAEFIK] = "traefik",
@@ -31,6 +38,10 @@ const char *const addon_names[] = {
         "kubeEtcd: {enabled: false}\n" \
         "kubeProxy: {enabled: false}\n"
 #define CEPH_NEEDS "a Ceph cluster: its monitors and pools in values, its key in a Secret"
+
+#define BALANCERS_STAY \
+        "Services of type LoadBalancer keep their load balancers, and nothing deletes them any longer"
+#define VOLUMES_STAY "volumes and their data stay, and nothing deletes or attaches them any longer"
 
 static const struct addon_row addon_table[] = {
         [ADDON_METRICS_SERVER] = { "0.9.0", "kube-system",
@@ -72,6 +83,45 @@ static const struct addon_row addon_table[] = {
                 "addresses for Services of type LoadBalancer on bare metal (ARP)",
                 .needs = "values.addresses: free addresses of the nodes' network",
                 .home = "https://kube-vip.io", .template = "kube-vip.yaml" },
+        [ADDON_OPENSTACK_CLOUD] = { "1.36.0", "kube-system",
+                "OpenStack's cloud controller: load balancers for Services, and what nodes are",
+                .needs = "provider openstack",
+                .home = "https://github.com/kubernetes/cloud-provider-openstack",
+                .template = "openstack-cloud-controller.yaml", .stays = BALANCERS_STAY,
+                .asked = "provider.openstack.cloud.controller" },
+        [ADDON_CINDER_CSI] = { "1.36.0", "kube-system",
+                "volumes of OpenStack (Cinder), with the StorageClass cinder",
+                .needs = "provider openstack",
+                .home = "https://github.com/kubernetes/cloud-provider-openstack",
+                .template = "cinder-csi.yaml", .stays = VOLUMES_STAY,
+                .asked = "provider.openstack.cloud.csi" },
+        [ADDON_AWS_CLOUD] = { "1.36.0", "kube-system",
+                "AWS's cloud controller: load balancers for Services, and what nodes are",
+                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
+                .home = "https://github.com/kubernetes/cloud-provider-aws",
+                .template = "aws-cloud-controller.yaml", .stays = BALANCERS_STAY,
+                .asked = "provider.aws.cloud.controller" },
+        [ADDON_EBS_CSI] = { "1.64.0", "kube-system",
+                "volumes of AWS (EBS), with the StorageClass ebs",
+                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
+                .home = "https://github.com/kubernetes-sigs/aws-ebs-csi-driver",
+                .template = "ebs-csi.yaml", .stays = VOLUMES_STAY,
+                .asked = "provider.aws.cloud.csi" },
+        [ADDON_INGRESS] = { "3.6.12", "ingress",
+                "HTTP and TLS from outside to Services, as Ingresses say (Traefik)",
+                .needs =
+                        "a load balancer, for example the addon kube-vip; else its node ports are used",
+                .home = "https://doc.traefik.io/traefik", .template = "ingress.yaml" },
+        [ADDON_PROMETHEUS] = { "3.13.5", "prometheus",
+                "metrics of API servers, kubelets, nodes, DNS and annotated pods, with node-exporter",
+                .home = "https://prometheus.io", .template = "prometheus.yaml" },
+        [ADDON_MULTUS] = { "4.2.4", "kube-system",
+                "more network interfaces for pods (NetworkAttachmentDefinition)",
+                .needs = "the fabric flannel, canal or calico",
+                .home = "https://github.com/k8snetworkplumbingwg/multus-cni",
+                .template = "multus.yaml",
+                .stays =
+                        "NetworkAttachmentDefinitions stay, and pods that run keep their interfaces" },
         [ADDON_CERT_MANAGER] = { "v1.21.2", "cert-manager",
                 "certificates for services, from ACME, Vault or an own CA",
                 .needs = "an Issuer, once it runs", .home = "https://cert-manager.io",
@@ -150,6 +200,11 @@ bool cluster_addon(const struct cluster *c, enum addon_id id)
         return false;
 }
 
+bool cluster_cloud_controller(const struct cluster *c)
+{
+        return cluster_addon(c, ADDON_OPENSTACK_CLOUD) || cluster_addon(c, ADDON_AWS_CLOUD);
+}
+
 bool addon_privileged(const struct cluster *c, const char *space)
 {
         for (size_t i = 0; i < ADDON_COUNT; i++)
@@ -222,9 +277,39 @@ void services_grow(struct cluster *c, size_t more)
                 c->arena, s->repositories.v, s->repositories.n, more, sizeof(*s->repositories.v));
 }
 
+/* What the provider's section asks for becomes rows of services.addons, before the others: their
+ * pods are not scheduled until the controller has initialised a node. */
+static void addons_imply(struct cluster *c)
+{
+        const struct os_cloud_options *os = &c->provider.openstack.cloud;
+        const struct cloud_parts *aws = &c->provider.aws.cloud;
+        const struct {
+                enum provider_kind kind;
+                bool wanted;
+                enum addon_id id;
+                const struct tree *src;
+        } rows[] = { { PROVIDER_OPENSTACK, os->controller, ADDON_OPENSTACK_CLOUD, os->src },
+                { PROVIDER_OPENSTACK, os->csi, ADDON_CINDER_CSI, os->src },
+                { PROVIDER_AWS, aws->controller, ADDON_AWS_CLOUD, aws->src },
+                { PROVIDER_AWS, aws->csi, ADDON_EBS_CSI, aws->src } };
+        struct addons *all = &c->services.addons, made = { 0 };
+        made.v = arena_array(c->arena, struct addon, all->n + ARRAY_SIZE(rows));
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                if (rows[i].kind == c->provider.kind && rows[i].wanted)
+                        made.v[made.n++] = (struct addon){
+                                .src = rows[i].src, .name = addon_names[rows[i].id], .implied = true
+                        };
+        if (!made.n)
+                return;
+        for (size_t i = 0; i < all->n; i++)
+                made.v[made.n++] = all->v[i];
+        *all = made;
+}
+
 void addons_expand(struct cluster *c)
 {
         struct services *s = &c->services;
+        addons_imply(c);
         if (!s->addons.n)
                 return;
         services_grow(c, s->addons.n);

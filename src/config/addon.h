@@ -16,6 +16,14 @@ enum addon_id {
         ADDON_REGISTRY,
         ADDON_NODE_PROBLEM_DETECTOR,
         ADDON_KUBE_VIP,
+        /* built in, and asked for in the provider's section: cloud.controller and cloud.csi */
+        ADDON_OPENSTACK_CLOUD,
+        ADDON_CINDER_CSI,
+        ADDON_AWS_CLOUD,
+        ADDON_EBS_CSI,
+        ADDON_INGRESS,
+        ADDON_PROMETHEUS,
+        ADDON_MULTUS,
         /* charts */
         ADDON_CERT_MANAGER,
         ADDON_METALLB,
@@ -39,6 +47,7 @@ struct addon_row {
         const char *home;     /* upstream's page */
         const char *template; /* built in: of addon/templates; NULL: a chart */
         const char *stays;    /* built in: what its removal leaves behind; NULL: nothing */
+        const char *asked;    /* the option that asks for it, instead of services.addons; or NULL */
         /* A chart: */
         const char *repository; /* a name of services.repositories: one of that name in the file is
                                    used instead of `url` */
@@ -81,6 +90,8 @@ static inline bool addon_built_in(enum addon_id id) { return addon_row(id)->temp
 enum addon_id addon_named(const char *name);
 /* Whether the file has it. */
 bool cluster_addon(const struct cluster *c, enum addon_id id);
+/* A controller of the cloud initialises the nodes: kubelets taint them until it has. */
+bool cluster_cloud_controller(const struct cluster *c);
 /* The namespace belongs to an addon of the file whose pods need the level privileged. */
 bool addon_privileged(const struct cluster *c, const char *space);
 

@@ -162,7 +162,7 @@ struct provider_ssh {
         const struct tree *src;
         const char *user, *key, *bastion, *sudo_password_file; /* may be NULL but for user */
         long port;
-        long connections;       /* at once; 0: as many as this computer bears */
+        long connections;       /* at once; 0: as many as this computer has room for */
         struct strings options; /* ssh -o words */
         bool sudo;
 };
@@ -173,13 +173,19 @@ struct os_network_options { /* one that exists, by name or id; or one that is ma
         struct strings dns;
         long mtu; /* 0: the cloud's */
 };
+struct os_cloud_options { /* who slipway is for the cloud, and what the cluster has of it */
+        const struct tree *src;
+        const char *name; /* of clouds.yaml, or NULL */
+        bool controller, csi;
+};
 struct os_access { /* who reaches the machines from outside */
         const struct tree *src;
         struct cidrs ssh, api, node_ports;
 };
 struct provider_openstack {
         const struct tree *src;
-        const char *cloud, *region, *subnet, *external_network, *image, *user,
+        struct os_cloud_options cloud;
+        const char *region, *subnet, *external_network, *image, *user,
                 /* region, subnet, external_network, keypair: may be NULL */
                 *keypair;
         struct os_network_options network;
@@ -193,6 +199,10 @@ struct provider_openstack {
         const char *bastion;
 };
 enum os_lb { OS_LB_OCTAVIA, OS_LB_VIP, OS_LB_NONE };
+struct cloud_parts { /* what the cluster has of its cloud */
+        const struct tree *src;
+        bool controller, csi;
+};
 struct cloud_access { /* who reaches the machines from outside: ranges */
         const struct tree *src;
         struct cidrs ssh, api, node_ports;
@@ -231,6 +241,7 @@ struct provider_aws {
         int nat; /* enum aws_nat_kind */
         struct aws_iam iam;
         struct aws_imds imds;
+        struct cloud_parts cloud;
         struct cloud_access access;
         enum user_data user_data;
         int load_balancer; /* enum aws_lb */
@@ -566,6 +577,7 @@ struct addon { /* config/addon.h has the table of names */
         const struct tree *src;
         const char *name;
         const struct tree *values; /* of a chart, or of the table in addon_options.c; NULL: none */
+        bool implied;              /* the provider's section asks for it, not services.addons */
 };
 struct addons {
         size_t n;
@@ -653,6 +665,10 @@ struct cluster {
         /* host name or address of the load balancer that the provider has in front of the API
          * servers; set by the provider, NULL: none, or not known yet */
         const char *balancer;
+        /* Set by the provider for the cloud's controller and its CSI driver: the name that they
+         * mark what they make with (NAME-PREFIX), their cloud.conf (secret) and the certificate
+         * authorities of the cloud's API. NULL: there are none, or they are not known yet. */
+        const char *cloud_name, *cloud_config, *cloud_ca;
         size_t node_count;
         struct node *nodes;
         const struct node **by_name; /* sorted, for cluster_node; NULL until cluster_index */

@@ -151,13 +151,18 @@ SCHEMA(openstackNetwork, os_network_options, "name", "The network of the machine
         { "dns", T_STRINGS, 0, AT(os_network_options, dns), .help = "Name servers of the network that slipway creates; by default the cloud's.", .example = "[9.9.9.9]" },
         { "mtu", T_INT, 0, AT(os_network_options, mtu), .min = 1280, .max = 65535, .help = "The MTU of the network that slipway creates; by default the cloud's." });
 
+SCHEMA(openstackCloud, os_cloud_options, "name", "Who slipway is for the cloud, and what the cluster has of it. The name alone is enough.",
+        { "name", T_STRING, 0, AT(os_cloud_options, name), .help = "The entry of clouds.yaml with the credentials; by default what the environment says (OS_CLOUD, OS_AUTH_URL and others).", .example = "taco-openstack" },
+        { "controller", T_BOOL, 0, AT(os_cloud_options, controller), .def = "false", .help = "Whether the cluster has OpenStack's cloud controller manager, which makes load balancers (Octavia) for Services of type LoadBalancer." },
+        { "csi", T_BOOL, 0, AT(os_cloud_options, csi), .def = "false", .help = "Whether the cluster has the CSI driver of Cinder, which makes volumes for PersistentVolumeClaims." });
+
 SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are reached, in the managed security group.",
         { "ssh", T_CIDRS, 0, AT(os_access, ssh), .def = "[0.0.0.0/0]", .help = "For ssh." },
         { "api", T_CIDRS, 0, AT(os_access, api), .def = "[0.0.0.0/0]", .help = "For the API servers." },
         { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", .help = "For NodePorts, 30000 to 32767." });
 
 SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipway creates and deletes.",
-        { "cloud", T_STRING, 0, AT(provider_openstack, cloud), .help = "The entry of clouds.yaml with the credentials; by default what the environment says (OS_CLOUD, OS_AUTH_URL and others).", .example = "taco-openstack" },
+        { "cloud", T_STRUCT, 0, AT(provider_openstack, cloud), .sub = &openstackCloud_schema, .help = "The entry of clouds.yaml, and whether the cluster has the cloud's controller and CSI driver.", .example = "taco-openstack" },
         { "region", T_STRING, 0, AT(provider_openstack, region), .help = "Overrides the region of clouds.yaml." },
         { "network", T_STRUCT, 0, AT(provider_openstack, network), .sub = &openstackNetwork_schema, .help = "The network of the machines: the name or id of an existing one, or what slipway creates." },
         { "subnet", T_STRING, 0, AT(provider_openstack, subnet), .help = "The name of the subnet, if an existing network has several." },
@@ -199,6 +204,9 @@ SCHEMA(imds, aws_imds, NULL, "The machines' metadata service. Version 2 of it is
 SCHEMA(dns, aws_dns, NULL, "DNS names in Route 53.",
         { "zone", T_HOST, F_REQUIRED, AT(aws_dns, zone), .help = "An existing hosted zone; the API gets the name NAME.ZONE.", .example = "example.net" },
         { "private", T_BOOL, 0, AT(aws_dns, private), .def = "true", .help = "Whether it is the private zone of this name, visible only inside its VPCs; slipway adds the VPC that it creates." });
+SCHEMA(cloudParts, cloud_parts, NULL, "What the cluster has of its cloud.",
+        { "controller", T_BOOL, 0, AT(cloud_parts, controller), .def = "false", .help = "Whether the cluster has AWS's cloud controller manager, which makes load balancers for Services of type LoadBalancer." },
+        { "csi", T_BOOL, 0, AT(cloud_parts, csi), .def = "false", .help = "Whether the cluster has the CSI driver of EBS, which makes volumes for PersistentVolumeClaims." });
 SCHEMA(aws, provider_aws, NULL, "Machines in AWS, with their network, load balancer and DNS record.",
         { "region", T_STRING, F_REQUIRED, AT(provider_aws, region), .help = "The AWS region.", .example = "eu-central-1" },
         { "profile", T_STRING, 0, AT(provider_aws, profile), .help = "The profile in ~/.aws; by default the one that the environment selects." },
@@ -210,6 +218,7 @@ SCHEMA(aws, provider_aws, NULL, "Machines in AWS, with their network, load balan
         { "keypair", T_STRING, 0, AT(provider_aws, keypair), .help = "The name of an existing AWS key pair, for the image's own user. slipway needs none." },
         { "iam", T_STRUCT, 0, AT(provider_aws, iam), .sub = &iam_schema, .help = "Instance profiles of the machines." },
         { "imds", T_STRUCT, 0, AT(provider_aws, imds), .sub = &imds_schema, .help = "The machines' metadata service." },
+        { "cloud", T_STRUCT, 0, AT(provider_aws, cloud), .sub = &cloudParts_schema, .help = "Whether the cluster has AWS's controller and CSI driver. They use the instance profile of control-plane nodes (iam.control)." },
         { "access", T_STRUCT, 0, AT(provider_aws, access), .sub = &access_schema, .help = "Who reaches the machines from outside; of managed security groups." },
         { "userData", T_ENUM, 0, AT(provider_aws, user_data), .names = user_data_names, .def = "cloud-init", .help = "The format of the user-data that the image reads at first boot; `render --format user-data` writes it." },
         { "loadBalancer", T_ENUM, 0, AT(provider_aws, load_balancer), .names = aws_lb_names, .def = "nlb", .help = "The load balancer in front of the API servers: `nlb-internal` is reachable only inside the VPC." },
@@ -545,7 +554,7 @@ const struct gone gone_table[] = {
         { "fabric", "name=contiv", "Contiv was archived", "flannel, or custom with the manifests of a maintained pod network" },
         { "fabric", "name=romana", "Romana was archived", "flannel, or custom with the manifests of a maintained pod network" },
         { "fabric", "name=kube-router", "kube-router is not built in", "calico, canal or cilium, or custom with its manifests" },
-        { "fabric", "name=multus", "multus needs another pod network underneath", "another pod network here, and multus' manifest with kubectl once the cluster is up" },
+        { "fabric", "name=multus", "multus needs another pod network underneath", "another pod network here, and the addon multus (services.addons)" },
         { "fabric", "name=macvlan", "macvlan is not built in", "custom with its manifests" },
         { "fabric", "name=cloud", "the routes are created by the cloud controller manager", "none, and install the cloud controller manager with helm or kubectl" },
         { "fabric", "backend=udp", "flannel's udp backend is for kernels without VXLAN", "vxlan" },
@@ -570,8 +579,8 @@ const struct gone gone_table[] = {
         { "spec", "kubernetesVersion", "the name is kubernetes", "kubernetes: " KUBERNETES_NEWEST },
         { "spec", "cni", "the name is network.fabric", "network.fabric" },
         { "spec", "fabric", "it belongs under network", "network.fabric" },
-        { "spec", "cloudProvider", "in-tree cloud providers were removed in Kubernetes 1.31", "provider, and install the cloud controller manager with helm or kubectl" },
-        { "components", "cloudController", "in-tree cloud providers were removed in Kubernetes 1.31", "the cloud controller manager, installed with helm or kubectl" },
+        { "spec", "cloudProvider", "in-tree cloud providers were removed in Kubernetes 1.31", "provider, with cloud: {controller: true} in provider.openstack or provider.aws" },
+        { "components", "cloudController", "in-tree cloud providers were removed in Kubernetes 1.31", "cloud: {controller: true} in provider.openstack or provider.aws" },
         { "pool", "roles=master", "the role is called control-plane", "control-plane" },
         { "pool", "roles=controlplane", "the role is called control-plane", "control-plane" },
         { "pool", "roles=node", "the role is called worker", "worker" },

@@ -112,6 +112,7 @@ static with_set cluster_bits(const struct context *x)
                 { c->api.vip, WITH_VIP },
                 { c->services.dex.host, WITH_DEX },
                 { cluster_addon(c, ADDON_NODELOCALDNS), WITH_DNS_CACHE },
+                { cluster_addon(c, ADDON_MULTUS), WITH_MULTUS },
                 { c->encryption.provider != ENCRYPTION_NONE, WITH_ENCRYPTION },
                 { c->audit.level != AUDIT_NONE || c->audit.policy, WITH_AUDIT },
                 { c->admission.pod_security != POD_SECURITY_PRIVILEGED ||

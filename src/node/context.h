@@ -50,6 +50,7 @@ typedef uint64_t with_set;
 #define WITH_DNS_CACHE        WITH(34) /* the addon nodelocaldns */
 #define WITH_FELIX            WITH(35) /* calico-node, for policies */
 #define WITH_CALICO_IPAM      WITH(36) /* Calico is the pod network */
+#define WITH_MULTUS           WITH(37) /* the addon: the fabric's CNI plugins are called by it */
 
 struct context {
         const struct spec_input *in;

@@ -1,5 +1,6 @@
 /* The static pods of the control plane: kubeadm's flags and mounts, options of cluster.yaml, and
  * the user's flags, which override both. */
+#include "config/addon.h"
 #include "node/context.h"
 
 #define YEAR        (INT64_C(365) * 86400) /* default of cluster-signing-duration */
@@ -369,6 +370,8 @@ json_t *control_controller_manager(const struct context *x)
         flag_add(&f, "root-ca-file", x->with & WITH_CA_CHAIN ? PKI "ca-bundle.crt" : PKI "ca.crt");
         flag_add(&f, "cluster-cidr", cidrs_join(x->arena, &c->network.pods));
         flag_add(&f, "cluster-name", c->name);
+        if (cluster_cloud_controller(c))
+                flag_add(&f, "cloud-provider", "external");
         flag_add(&f, "service-cluster-ip-range", cidrs_join(x->arena, &c->network.services));
         node_range_flags(x, &f);
         hardening_add(x, &f);

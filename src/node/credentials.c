@@ -123,6 +123,7 @@ static const struct {
                 "flanneld.service" },
         { LEAF_CALICO, "/etc/kubernetes/calico.conf", "slipway:calico", SERVER_LOCAL,
                 "calico-node.service" },
+        { LEAF_MULTUS, "/etc/kubernetes/multus.conf", "slipway:multus", SERVER_LOCAL, NULL },
 };
 
 /* The node's own API server, through the load balancer, which delays connections until

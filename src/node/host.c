@@ -113,6 +113,7 @@ void host_values(struct context *x)
         json_put(v, "etcd_dir", x->cluster->etcd.data_dir);
         json_object_set_new(v, "etcd_user", json_boolean(etcd_own_user(x)));
         json_object_set_new(v, "bridge", json_boolean(x->with & WITH_BRIDGE));
+        json_object_set_new(v, "multus", json_boolean(x->with & WITH_MULTUS));
         json_object_set_new(v, "calico_ipam", json_boolean(x->with & WITH_CALICO_IPAM));
         json_object_set_new(v, "nice", json_boolean(x->facts->sys_nice));
         json_object_set_new(v, "oom", json_boolean(x->facts->sys_resource));

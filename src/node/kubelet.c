@@ -1,4 +1,5 @@
 /* The kubelet: its configuration, flags, labels and taints. */
+#include "config/addon.h"
 #include "node/context.h"
 #include "node/template.h"
 #include "base/quote.h"
@@ -115,6 +116,8 @@ static const char *kubelet_args(const struct context *x)
         arg_add(x, &s, "hostname-override", x->node->name);
         arg_add(x, &s, "node-ip", kubelet_node_ips(x));
         arg_add(x, &s, "node-labels", labels);
+        if (cluster_cloud_controller(x->cluster))
+                arg_add(x, &s, "cloud-provider", "external");
         for (size_t i = 0; i < user.n; i++)
                 arg_add(x, &s, flag_name(user.v[i].key), user.v[i].value);
         return arena_strdup(x->arena, str_text(&s));

@@ -53,6 +53,7 @@ enum leaf_id {
         /* the fabric's client, user slipway:flannel:NAME, where the fabric is flannel */
         LEAF_FLANNEL,
         LEAF_CALICO, /* the same for Calico */
+        LEAF_MULTUS, /* and for the addon multus */
         LEAF_COUNT
 };
 
@@ -291,5 +292,10 @@ void token_random(char id[7], char secret[17]);
 void seal_key(char out[SEAL_KEY_HEX]);
 /* The text encrypted with that key as kubeadm does it (AES-256-GCM, the nonce first), in base64. */
 int seal_text(const char *key, const char *text, struct str *out, struct error *err);
+
+/* A secret for a purpose, 64 hex digits in the arena; NULL: there is no Identity. It is derived
+ * from sa.key, so nothing has to be kept for it, and it is another one after that key was rotated.
+ */
+const char *identity_secret(const struct identity *id, const char *purpose, struct arena *a);
 
 #endif

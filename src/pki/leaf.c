@@ -1,3 +1,4 @@
+#include "config/addon.h"
 #include "config/dex.h"
 #include "config/fabric.h"
 #include "pki/pki.h"
@@ -21,6 +22,10 @@ static bool has_flannel(const struct cluster *c, const struct node *n)
 static bool has_calico(const struct cluster *c, const struct node *n)
 {
         return fabric_has(c, FABRIC_FELIX);
+}
+static bool has_multus(const struct cluster *c, const struct node *n)
+{
+        return cluster_addon(c, ADDON_MULTUS);
 }
 
 /* The certificates: those that kubeadm makes, and those of the host services. */
@@ -67,6 +72,8 @@ static const struct leaf_row {
                 USAGE_CLIENT, NULL, NODES, has_flannel },
         [LEAF_CALICO] = { "calico", "slipway:calico:", true, "slipway:calico", CA_CLUSTER,
                 USAGE_CLIENT, NULL, NODES, has_calico },
+        [LEAF_MULTUS] = { "multus", "slipway:multus:", true, "slipway:multus", CA_CLUSTER,
+                USAGE_CLIENT, NULL, NODES, has_multus },
 };
 
 static bool is_first(const struct cluster *c, const struct node *n)

@@ -1,6 +1,7 @@
 /* identity.json: random values other than key pairs. */
 #include <jansson.h>
 
+#include "base/sha256.h"
 #include "pki/pki.h"
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -156,4 +157,20 @@ void token_random(char id[7], char secret[17])
         random_text(id, 6, LOWER DIGITS);
         random_text(secret, 16, LOWER DIGITS);
         id[6] = secret[16] = 0;
+}
+
+const char *identity_secret(const struct identity *id, const char *purpose, struct arena *a)
+{
+        struct sha256 sum;
+        char hex[SHA256_HEX];
+        if (!id->prefix || !id->sa_key)
+                return NULL;
+        sha256_init(&sum);
+        sha256_add(&sum, id->sa_key, strlen(id->sa_key) + 1);
+        sha256_add(&sum, id->prefix, strlen(id->prefix) + 1);
+        sha256_add(&sum, purpose, strlen(purpose) + 1);
+        sha256_end(&sum, hex);
+        const char *secret = arena_strdup(a, hex);
+        wipe(hex, sizeof(hex));
+        return secret;
 }

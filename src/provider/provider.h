@@ -35,6 +35,9 @@ struct provider_run {
         /* identity.prefix: what the cluster has in a cloud is marked with it. NULL: there is no
          * Identity yet, so nothing there can be the cluster's */
         const char *prefix;
+        /* a secret of the Identity for what the cluster's own programs need of a cloud; NULL as
+         * above */
+        const char *secret;
         /* the prefix is of another cluster, which is no more: nothing that it left is in use, and
          * nothing in `state` is its own */
         bool abandoned;

@@ -124,6 +124,7 @@ def free_port():
 
 class Api:
     """etcd and kube-apiserver on the loopback; kubectl with --context of its own."""
+    authorization = "AlwaysAllow"
 
     def __init__(self, programs, directory):
         self.programs, self.dir, self.children = programs, directory, []
@@ -146,7 +147,7 @@ class Api:
         (self.dir / "tokens").write_text(f"{self.token},judge,judge,system:masters\n")
         self.start("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{client}", "--bind-address=127.0.0.1", f"--secure-port={self.port}", f"--cert-dir={self.dir}/certs",
                    "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={self.dir}/sa.key", f"--service-account-signing-key-file={self.dir}/sa.key",
-                   "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=AlwaysAllow", f"--token-auth-file={self.dir}/tokens",
+                   "--service-cluster-ip-range=10.0.0.0/24", f"--authorization-mode={self.authorization}", f"--token-auth-file={self.dir}/tokens",
                    "--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--allow-privileged", "--enable-priority-and-fairness=false", "--v=0")
         self.wait("readyz", lambda: self.request("GET", "/readyz")[0] == 200)
 
@@ -241,8 +242,24 @@ def test_api_shows_columns_and_status(api):
     assert "mount" in r.stdout, r.stdout + r.stderr
 
 
-BUILT_IN = ["metrics-server", "local-path", "kube-state-metrics", "nodelocaldns", "dns-autoscaler", "registry", "node-problem-detector", "kube-vip"]
-WITH_VALUES = {"kube-vip": "{addresses: [192.0.2.64/28, 192.0.2.90-192.0.2.99], interface: eth1}", "registry": "{storage: 20GiB, port: 5001}"}
+BUILT_IN = ["metrics-server", "local-path", "kube-state-metrics", "nodelocaldns", "dns-autoscaler", "registry", "node-problem-detector", "kube-vip", "ingress", "prometheus", "multus"]
+WITH_VALUES = {"kube-vip": "{addresses: [192.0.2.64/28, 192.0.2.90-192.0.2.99], interface: eth1}", "registry": "{storage: 20GiB, port: 5001}", "prometheus": "{storage: 20Gi, days: 30}"}
+
+
+# The controllers and drivers of clouds, which a provider's section asks for.
+CLOUDS = {"openstack": ("openstack: {cloud: {controller: true, csi: true}, image: debian-12}", "flavor: m1.large", ["openstack-cloud-controller", "cinder-csi"]),
+          "aws": ("aws: {region: eu-central-1, zones: [eu-central-1a], image: ami-0123456789abcdef0, iam: {control: managed}, cloud: {controller: true, csi: true}}",
+                  "instanceType: m7i.large", ["aws-cloud-controller", "ebs-csi"])}
+
+
+def judged(api, directory, name):
+    """Read strictly, as the plan has them judged; a namespace of their own must be there before."""
+    text = subprocess.run([cases.SLIPWAY, "addons", name], cwd=directory, capture_output=True, text=True, check=True).stdout
+    for o in yaml.safe_load_all(text):
+        if o["kind"] == "Namespace":
+            assert api.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(o)).returncode == 0
+    r = api.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", text=text)
+    assert r.returncode == 0 and "Warning" not in r.stderr, r.stderr
 
 
 @pytest.fixture(scope="session")
@@ -257,15 +274,19 @@ def addons(tmp_path_factory):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_api_takes_the_objects_of(name, api, addons):
-    """Read strictly, as the plan has them judged; a namespace of their own must be there before."""
-    text = subprocess.run([cases.SLIPWAY, "addons", name], cwd=addons, capture_output=True, text=True, check=True).stdout
-    for o in yaml.safe_load_all(text):
-        if o["kind"] == "Namespace":
-            assert api.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(o)).returncode == 0
-    r = api.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", text=text)
-    assert r.returncode == 0 and "Warning" not in r.stderr, r.stderr
+    judged(api, addons, name)
+
+
+@pytest.mark.parametrize("cloud,name", [(cloud, name) for cloud, (_, _, names) in CLOUDS.items() for name in names])
+@pytest.mark.parametrize("system", ["", ", os: flatcar"])
+def test_api_takes_the_objects_of_clouds(cloud, name, system, api, tmp_path):
+    provider, size, _ = CLOUDS[cloud]
+    provider = provider.replace("image:", "userData: ignition, image:") if system else provider
+    (tmp_path / "cluster.yaml").write_text(f"apiVersion: slipway.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: demo}}\nspec:\n  kubernetes: {NEWEST}\n  provider: {{{provider}}}\n"
+                                           f"  pools: [{{name: control, roles: [control-plane, etcd], count: 3, {size}{system}}}, {{name: worker, count: 1, {size}{system}}}]\n")
+    judged(api, tmp_path, name)
 
 
 def test_all_built_in_ones_are_judged(addons):
     rows = json.loads(subprocess.run([cases.SLIPWAY, "addons", "-o", "json"], cwd=addons, capture_output=True, check=True).stdout)
-    assert [r["name"] for r in rows if r["kind"] == "built-in"] == BUILT_IN
+    assert [r["name"] for r in rows if r["kind"] == "built-in"] == BUILT_IN + [name for *_, names in CLOUDS.values() for name in names]

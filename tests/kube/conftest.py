@@ -105,7 +105,7 @@ class Control:
     def popen(self, *verb, **target):
         return subprocess.Popen([*self.inside, TOOL, *self.target(**target), *map(str, verb)], env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def tool(self, *verb, timeout=90, **target):
+    def tool(self, *verb, timeout=900, **target):
         """What the driver said, a value a line; the sanitizers have nothing to say."""
         return finish(self.popen(*verb, **target), timeout)
 
@@ -129,7 +129,7 @@ class Control:
         assert self.one("ready", 100, 60, servers=[self.servers[i]]) == "ready", (self.dir / f"api{i}.log").read_text()[-3000:]
 
 
-def finish(p, timeout=90):
+def finish(p, timeout=900):
     try:
         out, err = p.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

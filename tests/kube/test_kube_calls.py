@@ -135,10 +135,10 @@ def test_cut_in_the_body(control):
 
 
 def test_no_answer(control):
-    with server(control.pki, lambda s, n: time.sleep(3)) as (slow, _):
+    with server(control.pki, lambda s, n: time.sleep(30)) as (slow, _):
         begin = time.monotonic()
         said = control.one("request", "GET", "/api", "-", "none", 1000, servers=[slow])
-        assert said["error"] == f"{slow}: no answer within 1 s" and time.monotonic() - begin < 2.5
+        assert said["error"] == f"{slow}: no answer within 1 s" and time.monotonic() - begin < 20
 
 
 def test_no_connection_in_time(control):
@@ -152,7 +152,7 @@ def test_silent_first_server(control):
     with socket.create_server(("127.0.0.1", 0)) as s:
         begin = time.monotonic()
         assert control.get("/api", servers=[f"https://127.0.0.1:{s.getsockname()[1]}", *control.servers[:1]])["status"] == 200
-        assert 4 < time.monotonic() - begin < 9
+        assert 4 < time.monotonic() - begin < 30
 
 
 def test_too_large(control):
@@ -227,7 +227,7 @@ def server_of(control, text):
 def test_ready_when_any_is(control):
     begin = time.monotonic()
     assert control.one("ready", 5000, 30, servers=[f"https://127.0.0.1:{free_port()}", *control.servers[:1]]) == "ready"
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 25, "it does not wait for the one that does not listen"
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5, 20, 200, 2000])

@@ -152,7 +152,7 @@ def test_machine_is_switched_off(tmp_path):
             subprocess.run([*c.inside, "/usr/sbin/iptables", "-A", "INPUT", "-p", "tcp", side, str(c.ports[0]), "-j", "DROP"], check=True)
         begin = time.monotonic()
         assert c.apply(CM % ("made", "w5", 1), servers=c.servers) is None
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 60
         w.until(("ADDED", "made"), seconds=25, errors=True)
         c.apply(CM % ("the-end", "w5", 1), servers=c.servers[1:])
         w.until(("ADDED", "the-end"), errors=True)

@@ -69,7 +69,7 @@ class Sshd:
             "SetEnv SHLVL=1" + (f" PATH={path}" if path else ""), ""]))
         self.log = d / f"sshd-{self.port}.log"
         self.proc = subprocess.Popen([SSHD, "-D", "-f", conf, "-E", self.log], stdin=subprocess.DEVNULL)
-        for _ in range(200):
+        for _ in range(6000):
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return
@@ -223,7 +223,7 @@ class Site:
 
     def paused(self, proc):
         """Waits until the tool has stopped itself (stop_at)."""
-        for _ in range(3000):
+        for _ in range(90000):
             if "\nState:\tT" in Path(f"/proc/{proc.pid}/status").read_text():
                 return
             assert proc.poll() is None, proc.communicate()

@@ -81,7 +81,7 @@ def test_nobody_there(site):
 def test_silence(site):
     with socket.create_server(("127.0.0.1", 0)) as s:
         r = site.run(site.target(s.getsockname()[1], options=["ConnectTimeout=1"]))
-        assert "did not answer in time" in r.error and r.seconds < 10
+        assert "did not answer in time" in r.error and r.seconds < 60
 
 
 def test_hangs_up(site):
@@ -201,7 +201,7 @@ def test_sudo_with_a_password(site):
     for _ in range(2):
         site.run(site.target(d.port, spec="f", sudo_password="open sesame")).ok()
     r = site.run(site.target(d.port, sudo_password="wrong"))
-    assert "sudo on 127.0.0.1 rejected the password of root" in r.error and r.seconds < 10
+    assert "sudo on 127.0.0.1 rejected the password of root" in r.error and r.seconds < 60
     assert "open sesame" not in d.log.read_text()
 
 

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Makes the root of the test machines once, and prints where it is.
-#   tests/machines/base.sh
-# Debian bookworm, because it is the newest whose systemd still boots on a cgroup v1 host. The mirror is the one this
-# computer's own apt uses. The root lies in the cache under a name made from what is in it, and appears there whole.
+# Makes a root once, and prints where it is.
+#   tests/machines/base.sh [machine|vm|qemu]
+# machine (the default): of the test machines. Debian bookworm, because it is the newest whose systemd still boots on a cgroup v1 host.
+# vm: of a virtual machine, with a kernel of its own. qemu: of the emulator; that of bookworm does not boot this kernel without KVM.
+# The mirror is the one this computer's own apt uses. The root lies in the cache under a name made from what is in it, and appears there whole.
 set -euo pipefail
 
-SUITE=bookworm
-PACKAGES=(systemd systemd-sysv systemd-timesyncd dbus udev openssh-server iproute2 iputils-ping iptables nftables ipset conntrack ebtables ethtool socat curl
+nodes=(systemd systemd-sysv systemd-timesyncd dbus udev openssh-server iproute2 iputils-ping iptables nftables ipset conntrack ebtables ethtool socat curl
   haproxy keepalived runc kmod e2fsprogs procps util-linux ca-certificates)
+case ${1:-machine} in
+machine) SUITE=bookworm PACKAGES=("${nodes[@]}") ;;
+vm) SUITE=trixie PACKAGES=("${nodes[@]}" linux-image-amd64 initramfs-tools cloud-init sudo python3 xfsprogs netplan.io ipvsadm wireguard-tools) ;;
+qemu) SUITE=trixie PACKAGES=(qemu-system-x86 dosfstools mtools) ;;
+*) echo "usage: base.sh [machine|vm|qemu]" >&2; exit 2 ;;
+esac
 CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 VERSION=1 # of what is done to the root besides its packages
 

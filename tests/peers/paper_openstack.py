@@ -27,11 +27,13 @@ class Paper:
         self.faults, self.asked, self.log, self.hidden, self.late = {}, Counter(), [], {}, []
         self.lock = threading.RLock()
         self.blind = False  # filters for marks are not known, and therefore ignored
-        self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1}
+        self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1, "credentials": 10}
         self.cinder = True  # the catalogue has it
         self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
-        self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers", "volumes")}
+        self.roles = ["admin", "member", "reader", "load-balancer_member"]
+        self.restricted = False  # who is logged in has an application credential, which makes no others
+        self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers", "credentials", "volumes")}
         self.add("networks", {"name": "public", "router:external": True, "description": ""})
         self.add("networks", {"name": "theirs", "description": "somebody else's"})
         self.add("security-groups", {"name": "default", "description": "Default", "security_group_rules": []})
@@ -197,9 +199,32 @@ class Paper:
             return self.octavia(method, path.removeprefix("/lb/v2/lbaas/").split("/"), one, body)
         if path.startswith("/volume/v3/p/"):
             return self.cinder_answer(method, path.removeprefix("/volume/v3/p/").split("/"), one, body)
+        if path.startswith("/identity/v3/users/u1/application_credentials"):
+            return self.keystone(method, path.split("/")[6:], body)
         if path == "/image/v2/images":
             return 200, {"images": [i for i in self.images if i["name"] == one.get("name") or i["id"] == one.get("id")]}
         raise Refused(404, path)
+
+    def keystone(self, method, path, body):
+        """Application credentials of the one user there is: a name is given once, and the secret is never shown again."""
+        all = self.things["credentials"]
+        if method == "GET":
+            return 200, {"application_credentials": [{k: v for k, v in c.items() if k != "secret"} for c in self.visible("credentials")], "links": {"next": None}}
+        if self.restricted:
+            raise Refused(403, "Using method 'application_credential' is not allowed for managing additional application credentials.")
+        if method == "DELETE":
+            self.delete("credentials", path[0])
+            return 204, None
+        new = body["application_credential"]
+        if new["name"] in [c["name"] for c in all.values()]:
+            raise Refused(409, "Conflict occurred attempting to store application_credential - Duplicate entry found with name " + new["name"])
+        if len(all) >= self.quota["credentials"]:
+            raise Refused(403, f"Unable to create additional application credentials, maximum of {self.quota['credentials']} already exceeded for user.")
+        missing = [r["name"] for r in new.get("roles", []) if r["name"] not in self.roles]
+        if missing:
+            raise Refused(404, f"Could not find role assignment with role: {missing}.")
+        made = self.add("credentials", {"description": None, "roles": [{"name": r} for r in self.roles], "unrestricted": False, **new})
+        return 201, {"application_credential": made}
 
     def neutron(self, method, path, one, body):
         kind = path[0]
@@ -311,7 +336,16 @@ class Handler(BaseHTTPRequestHandler):
         catalog = [{"type": t, "endpoints": at(p)} for t, p in (("compute", "/compute/v2.1"), ("network", "/network"), ("load-balancer", "/lb"), ("image", "/image"),
                                                                               *([("volumev3", "/volume/v3/p")] if self.paper.cinder else []))]
         self.send(201, {"token": {"expires_at": stamp(time.time() + 3600), "issued_at": stamp(time.time()), "project": {"id": PROJECT}, "user": {"id": "u1"},
-                                  "catalog": catalog}}, {"X-Subject-Token": "gAAAA-SECRET"})
+                                  "roles": [{"id": r, "name": r} for r in self.paper.roles], "catalog": catalog}}, {"X-Subject-Token": "gAAAA-SECRET"})
+
+    def login(self, text):
+        """With a password, or with an application credential by its name."""
+        given = json.loads(text)["auth"]["identity"].get("application_credential")
+        known = [c for c in self.paper.things["credentials"].values() if given and c["name"] == given.get("name") and c["secret"] == given.get("secret")]
+        if given and not (known and given.get("user", {}).get("id") == "u1"):
+            self.send(401, {"error": {"code": 401, "message": "The request you have made requires authentication."}})
+        else:
+            self.token()
 
     def handle_one(self):
         url, paper = urlsplit(self.path), self.paper
@@ -331,7 +365,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send(*fault)
             return
         if url.path.endswith("/auth/tokens"):
-            self.token()
+            self.login(text)
             return
         if url.path == "/lb/":
             self.send(200, {"versions": [{"id": "v2.0"}, {"id": "v2.26"}]})

@@ -8,7 +8,8 @@
  *     replace   makes those anew that the survey calls outdated
  *     others    machines that are not in the file        sweep     destroys them
  *     console, members (the balancer has exactly these nodes)
- *   The environment's PROVIDER_PREFIX is identity.prefix.
+ *     conf      what the cloud's controller and CSI driver get: cloud.conf, with its secret
+ *   The environment's PROVIDER_PREFIX is identity.prefix, PROVIDER_SECRET the secret for clouds.
  *   provider_tool sources ROOT CODENAME|- RELEASE     what the machines' apt sources would be */
 #include <event2/event.h>
 
@@ -223,8 +224,19 @@ static void do_members(char **nodes)
         wait_all();
 }
 
+static void do_conf(void)
+{
+        const struct cluster *c = run.cluster;
+        print(json_pack("{s:s?, s:s?, s:s?}", "name", c->cloud_name, "config", c->cloud_config,
+                "ca", c->cloud_ca));
+}
+
 static void verb(const char *v, char **nodes)
 {
+        if (streq(v, "conf")) {
+                do_conf();
+                return;
+        }
         if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up") || streq(v, "replace"))
                 if (!do_survey())
                         return;
@@ -269,9 +281,10 @@ int main(int argc, char **argv)
         if (argc < 4)
                 return 2;
         const char *file = argv[1];
-        run = (struct provider_run){
-                .state = argv[2], .arena = &arena, .prefix = getenv("PROVIDER_PREFIX")
-        };
+        run = (struct provider_run){ .state = argv[2],
+                .arena = &arena,
+                .prefix = getenv("PROVIDER_PREFIX"),
+                .secret = getenv("PROVIDER_SECRET") };
         if (cluster_load(&arena, &file, 1, &run.cluster, &problems, &err) < 0) {
                 report(NULL, &err);
                 return 1;

@@ -62,6 +62,7 @@ static inline int setup(void **unused)
         add_node(4, "e1", &pools[2], "192.0.2.31", NULL);
         users[0] = (struct user){ .name = "alice", .groups = { 2, groups } };
         users[1] = (struct user){ .name = "../root: #", .admin = true, .lifetime = 30 * DAY };
+        static struct addon addons[] = { { .name = "multus" } };
         cluster = (struct cluster){
                 .name = "test",
                 .arena = &arena,
@@ -70,7 +71,8 @@ static inline int setup(void **unused)
                 .api = { .vip = "192.0.2.10", .names = { 2, api_names }, .port = 6443 },
                 .network = { .services = { 2, service_ranges },
                         .domain = "cluster.local",
-                        .fabric = { .kind = FABRIC_CANAL } }, /* the one with every leaf */
+                        .fabric = { .kind = FABRIC_CANAL } }, /* with the addon: every leaf */
+                .services = { .addons = { 1, addons } },
                 .pools = { 3, pools },
                 .auth = { .users = { 2, users } },
                 .certificates = { .ca_lifetime = 10 * YEAR, .lifetime = YEAR },

@@ -75,6 +75,55 @@ static void a_built_in_one_is_no_chart(void **state)
         arena_release(&a);
 }
 
+static struct cluster *cloud_decode(struct arena *a, const char *provider)
+{
+        struct error err = { 0 };
+        struct problems p = { .arena = a };
+        struct tree *t;
+        const char *text = arena_printf(
+                a, HEAD "    addons: [metrics-server, local-path]\n  provider: {%s}\n", provider);
+        assert_int_equal(tree_parse(a, "cluster.yaml", text, strlen(text), &t, &err), 0);
+        struct cluster *c = cluster_decode(a, t, &p);
+        assert_int_equal(p.errors, 0);
+        return c;
+}
+
+/* What a provider's section asks for: the addons, before those of the file, and their images. */
+static void clouds_ask_for_theirs(void **state)
+{
+        static const struct {
+                const char *provider, *names[2];
+                bool controller, provisioner;
+        } cases[] = {
+                { "openstack: {cloud: mine, image: i}", { NULL }, false, false },
+                { "openstack: {cloud: {controller: true}, image: i}",
+                        { "openstack-cloud-controller" }, true, false },
+                { "openstack: {cloud: {name: mine, controller: true, csi: true}, image: i}",
+                        { "openstack-cloud-controller", "cinder-csi" }, true, true },
+                { "aws: {region: r, image: ami-1, cloud: {controller: true, csi: true}}",
+                        { "aws-cloud-controller", "ebs-csi" }, true, true },
+                { "aws: {region: r, image: ami-1, cloud: {csi: true}}", { "ebs-csi" }, false,
+                        true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct arena a = { 0 };
+                size_t n = 0;
+                struct cluster *c = cloud_decode(&a, cases[i].provider);
+                for (; n < 2 && cases[i].names[n]; n++) {
+                        assert_string_equal(c->services.addons.v[n].name, cases[i].names[n]);
+                        assert_true(c->services.addons.v[n].implied);
+                        assert_non_null(addon_row(addon_named(cases[i].names[n]))->asked);
+                }
+                assert_int_equal(c->services.addons.n, n + 2);
+                assert_string_equal(c->services.addons.v[n].name, "metrics-server");
+                assert_int_equal(cluster_cloud_controller(c), cases[i].controller);
+                assert_int_equal(image_wanted(c, IMG_CSI_PROVISIONER), cases[i].provisioner);
+                assert_int_equal(image_wanted(c, IMG_OPENSTACK_CLOUD),
+                        cases[i].controller && has_prefix(cases[i].provider, "openstack"));
+                arena_release(&a);
+        }
+}
+
 /* Each value is checked when the file is read, and appears in what is applied. */
 static void values_of_built_in_ones(void **state)
 {
@@ -107,6 +156,12 @@ static void values_of_built_in_ones(void **state)
                 { "{name: registry, values: {port: 80}}", "a number from 1024 to 29999" },
                 { "{name: registry, values: 5}", "must be a map" },
                 { "{name: node-problem-detector, values: {a: 1}}", "it has no values" },
+                { "{name: ingress, values: {replicas: 3}}, {name: prometheus, values: {days: 2}}",
+                        NULL },
+                { "{name: ingress, values: {replicas: 0}}", "a number from 1 to 100" },
+                { "traefik, ingress", "would both have the IngressClass traefik" },
+                { "prometheus, kube-prometheus", "would both run node-exporter" },
+                { "multus", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct arena a = { 0 };
@@ -229,7 +284,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = { cmocka_unit_test(rows_are_whole),
                 cmocka_unit_test(values_are_maps), cmocka_unit_test(a_built_in_one_is_no_chart),
-                cmocka_unit_test(values_of_built_in_ones), cmocka_unit_test(values_have_fallbacks),
+                cmocka_unit_test(clouds_ask_for_theirs), cmocka_unit_test(values_of_built_in_ones),
+                cmocka_unit_test(values_have_fallbacks),
                 cmocka_unit_test(values_of_any_kind_are_survived),
                 cmocka_unit_test(the_cache_is_coredns), cmocka_unit_test(a_chart_becomes_rows),
                 cmocka_unit_test(the_files_repository_comes_first),

@@ -58,13 +58,29 @@ def test_a_file_has_some_of_them(rows, tmp_path):
 def test_nodes_get_the_images_of_what_the_file_has(tmp_path):
     images = {"metrics-server": "registry.k8s.io/metrics-server/metrics-server:v", "local-path": "docker.io/rancher/local-path-provisioner:v",
               "kube-state-metrics": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v", "registry": "docker.io/library/registry:",
-              "node-problem-detector": "registry.k8s.io/node-problem-detector/node-problem-detector:v", "kube-vip": "ghcr.io/kube-vip/kube-vip:v"}
+              "node-problem-detector": "registry.k8s.io/node-problem-detector/node-problem-detector:v", "kube-vip": "ghcr.io/kube-vip/kube-vip:v",
+              "ingress": "docker.io/library/traefik:v", "prometheus": "docker.io/prom/node-exporter:v"}
     for names in ([], ["local-path"], list(images)):
         rows = [name if name != "kube-vip" else "{name: kube-vip, values: {addresses: [192.0.2.0/28]}}" for name in names]
         (tmp_path / "cluster.yaml").write_text(FILE + f"  services: {{addons: [{', '.join(rows)}]}}\n")
         slipway("render", "--node", "worker-1", "-d", "out", cwd=tmp_path)
         text = (tmp_path / "out" / "worker-1" / "nodespec.json").read_text()
         assert {name for name, image in images.items() if f'"{image}' in text} == set(names)
+
+
+@pytest.mark.parametrize("fabric, place", (("flannel", "etc/kube-flannel"), ("canal", "etc/calico"), ("calico", "etc/calico")))
+def test_multus_is_around_the_fabric(fabric, place, tmp_path):
+    """Its plugin calls those that the fabric has without it, and has a certificate of the node."""
+    found = {}
+    for addons in ("[]", "[multus]"):
+        (tmp_path / "cluster.yaml").write_text(FILE + f"  network: {{fabric: {fabric}}}\n  services: {{addons: {addons}}}\n")
+        slipway("render", "--node", "worker-1", "-d", addons, cwd=tmp_path)
+        out = tmp_path / addons / "worker-1"
+        found[addons] = json.loads((out / "root" / place / "cni-conf.json").read_text()), "/opt/cni/bin/multus" in (text := (out / "nodespec.json").read_text()), "/etc/kubernetes/multus.conf" in text
+    plain, wrapped = found["[]"], found["[multus]"]
+    assert plain[1:] == (False, False) and wrapped[1:] == (True, True)
+    (plugin,) = wrapped[0]["plugins"]
+    assert plugin["type"] == "multus" and plugin["delegates"] == [plain[0]]
 
 
 def test_a_dns_cache_is_the_server_of_every_pod(tmp_path):

@@ -32,6 +32,13 @@ static void test_first_run(void **unused)
         assert_true(has_prefix(id.sa_key, "-----BEGIN EC PRIVATE KEY-----\n") &&
                     has_prefix(id.sa_pub, "-----BEGIN PUBLIC KEY-----\n"));
         assert_true(!id.lb.cert && !id.dex.cert);
+        /* the same again, another for another purpose, and nothing that would tell the key */
+        struct arena a CLEANUP(arena_release) = { 0 };
+        const char *cloud = identity_secret(&id, "cloud", &a);
+        assert_int_equal(strlen(cloud), 64);
+        assert_string_equal(cloud, identity_secret(&id, "cloud", &a));
+        assert_string_not_equal(cloud, identity_secret(&id, "other", &a));
+        assert_null(identity_secret(&(struct identity){ 0 }, "cloud", &a));
         for (int ca = 0; ca < CA_COUNT; ca++) {
                 char *cn CLEANUP(free_p) = subject(id.ca[ca].x509, NID_commonName);
                 assert_string_equal(cn, ca_table[ca].cn);

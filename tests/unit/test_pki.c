@@ -33,6 +33,7 @@ static const struct leaf_expect {
         { LEAF_KUBE_PROXY, "system:kube-proxy", "", CA_CLUSTER, USAGE_CLIENT, "" },
         { LEAF_FLANNEL, "slipway:flannel:c1", "slipway:flannel", CA_CLUSTER, USAGE_CLIENT, "" },
         { LEAF_CALICO, "slipway:calico:c1", "slipway:calico", CA_CLUSTER, USAGE_CLIENT, "" },
+        { LEAF_MULTUS, "slipway:multus:c1", "slipway:multus", CA_CLUSTER, USAGE_CLIENT, "" },
 };
 
 static void test_table(void **unused)
@@ -75,6 +76,7 @@ static void test_roles(void **unused)
         node_identity_release(&n);
         cluster.network.fabric.kind = FABRIC_NONE;
         cluster.network.proxy_mode = PROXY_NONE;
+        cluster.services.addons.n = 0;
         node_ok(&id, 2, &n);
         for (int l = 0; l < LEAF_COUNT; l++)
                 assert_true((n.leaf[l].cert != NULL) ==

@@ -247,7 +247,7 @@ SCHEMA(os_member, "member");
 static const struct answer_field os_credential_fields[] = {
         TEXT_ID(os_credential),
         FIELD(os_credential, name, "name", A_TEXT),
-        FIELD(os_credential, secret, "secret", A_TEXT),
+        FIELD(os_credential, description, "description", A_TEXT),
 };
 SCHEMA(os_credential, "application credential");
 

@@ -171,7 +171,7 @@ struct os_member {
         int64_t port;
 };
 struct os_credential {
-        const char *id, *name, *secret;
+        const char *id, *name, *description; /* its secret is not read: it is ours */
 };
 
 #endif

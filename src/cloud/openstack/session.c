@@ -10,7 +10,7 @@ struct os_session {
         struct os_cloud cloud;
         char *auth_url;
         char *token, *project, *user;
-        json_t *catalogue;
+        json_t *catalogue, *roles;
         int64_t expires, life; /* clock_ms, milliseconds */
         int64_t again;         /* clock_ms: no renewal before, after one that failed */
         unsigned serial;       /* of the token */
@@ -75,6 +75,8 @@ static bool os_take_token(struct os_session *s, const struct call_reply *reply)
         os_set(&s->user, json_string_value(answer_at(t, "user.id")));
         json_decref(s->catalogue);
         s->catalogue = json_incref(json_object_get(t, "catalog"));
+        json_decref(s->roles);
+        s->roles = json_incref(json_object_get(t, "roles"));
         s->life = (end - now) * 1000;
         s->expires = clock_ms() + s->life;
         s->serial++;
@@ -403,6 +405,7 @@ void os_free(struct os_session *s)
         free(s->user);
         free(s->auth_url);
         json_decref(s->catalogue);
+        json_decref(s->roles);
         arena_release(&s->arena);
         free(s);
 }
@@ -410,4 +413,11 @@ void os_free(struct os_session *s)
 struct session *os_session(struct os_session *s) { return &s->session; }
 const char *os_project(const struct os_session *s) { return s->project; }
 const char *os_user(const struct os_session *s) { return s->user; }
+void os_hide(struct os_session *s, const char *secret)
+{
+        secrets_add(&s->session.cloud->secrets, secret);
+}
+const json_t *os_roles(const struct os_session *s) { return s->roles; }
+const struct os_cloud *os_entry(const struct os_session *s) { return &s->cloud; }
+const char *os_auth_address(const struct os_session *s) { return s->auth_url; }
 const char *os_compute_version(const struct os_session *s) { return s->compute; }

@@ -31,6 +31,8 @@ enum verify_check {
         /* what addons of the file promise (verify_promises.c) */
         CHECK_METRICS, /* metrics.k8s.io has the node */
         CHECK_STORAGE, /* a volume of the default class keeps its data */
+        CHECK_INGRESS, /* an Ingress leads to the probes, by HTTP and by TLS */
+        CHECK_TARGETS, /* Prometheus gets metrics from all its targets */
         CHECK_COUNT
 };
 
@@ -66,7 +68,9 @@ struct verify {
         const char *name;
         const char *service[2]; /* its addresses */
         const char *waiting;    /* for what an addon promises: why it is not there yet */
+        size_t promise;         /* the row of verify_promises.c that is checked next */
         bool reads;             /* storage: the second pod, which reads what the first wrote */
+        bool tls;               /* ingress: HTTP works, now TLS */
         char digest[65];        /* of what is verified */
         bool allows;     /* verify_policy: the second policy, which lets the probes connect */
         unsigned rounds; /* verify_policy: how often the probes were asked */
@@ -84,11 +88,9 @@ struct verify {
 struct member *verify_from(struct site *s);
 /* Runs all probes, a few at a time; then reads their logs; then calls verify_policy. */
 void verify_ask(struct verify *v);
-/* Whether an addon of the file promises what this check proves. */
-bool verify_promised(const struct cluster *c, enum verify_check check);
 /* The addons whose promises are checked, one per line: part of what is verified. */
 void verify_promises(const struct cluster *c, struct str *out);
-/* Metrics and storage, if they are promised; then calls verify_end. */
+/* What addons promise; then calls verify_end. */
 void verify_kept(struct verify *v);
 /* How long something that was just installed is waited for, from now. */
 int64_t verify_patience(const struct verify *v);

@@ -1,7 +1,7 @@
-/* What addons of the file promise: metrics of every node, a volume that keeps its data. A row is
- * for what has been proven on real machines, because `up` fails if a check does. */
+/* What addons of the file promise. A row is for what has been proven on real machines, because `up`
+ * fails if a check does. Here are metrics of every node and a volume that keeps its data. */
 #include "addon/addon.h"
-#include "cluster/apply/verify.h"
+#include "cluster/apply/verify_promise.h"
 #include "kube/wait.h"
 
 #define COME_MS      120000 /* milliseconds after a change of the cluster */
@@ -11,26 +11,24 @@
 #define WRITES       "storage-writes"
 #define READS        "storage-reads"
 
-static const struct {
-        enum verify_check check;
-        enum addon_id addon;
-} promises[] = {
-        { CHECK_METRICS, ADDON_METRICS_SERVER },
-        { CHECK_STORAGE, ADDON_LOCAL_PATH },
-};
+static void verify_metrics(struct verify *v);
+static void verify_storage(struct verify *v);
 
-bool verify_promised(const struct cluster *c, enum verify_check check)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(promises); i++)
-                if (promises[i].check == check)
-                        return cluster_addon(c, promises[i].addon);
-        return false;
-}
+/* In the order in which they are checked. */
+static const struct {
+        enum addon_id addon;
+        void (*begin)(struct verify *v);
+} promises[] = {
+        { ADDON_METRICS_SERVER, verify_metrics },
+        { ADDON_LOCAL_PATH, verify_storage },
+        { ADDON_INGRESS, verify_ingress },
+        { ADDON_PROMETHEUS, verify_targets },
+};
 
 void verify_promises(const struct cluster *c, struct str *out)
 {
         for (size_t i = 0; i < ARRAY_SIZE(promises); i++)
-                if (verify_promised(c, promises[i].check))
+                if (cluster_addon(c, promises[i].addon))
                         str_addf(out, "%s %s\n", addon_names[promises[i].addon],
                                 addon_row(promises[i].addon)->version);
 }
@@ -40,19 +38,32 @@ int64_t verify_patience(const struct verify *v)
         return clock_ms() + (v->alone ? STEADY_MS : COME_MS);
 }
 
-static void promise_ask(struct verify *v, const char *path, kube_fn fn)
+void promise_next(struct verify *v)
+{
+        while (v->promise < ARRAY_SIZE(promises)) {
+                size_t i = v->promise++;
+                if (cluster_addon(v->site->cluster, promises[i].addon)) {
+                        promises[i].begin(v);
+                        return;
+                }
+        }
+        verify_end(v);
+}
+
+void verify_kept(struct verify *v) { promise_next(v); }
+
+void promise_ask(struct verify *v, const char *path, kube_fn fn)
 {
         kube_request(v->site->kube, "GET", path, NULL, NULL, 0, fn, v);
 }
 
-/* Keeps what the API said last: it is told if the time is over. */
-static void promise_waits(struct verify *v, const char *why)
+void promise_waits(struct verify *v, const char *why)
 {
         if (why && (!v->waiting || !streq(v->waiting, why)))
                 v->waiting = arena_strdup(v->site->arena, why);
 }
 
-static void promise_begin(struct verify *v, int64_t deadline, const char *doing)
+void promise_begin(struct verify *v, int64_t deadline, const char *doing)
 {
         v->waiting = NULL;
         v->deadline = deadline;
@@ -72,7 +83,7 @@ static void storage_end(struct verify *v, const char *why)
                 verify_failed(v,
                         "see kubectl get storageclass, and the log of its provisioner (kubectl -n local-path-storage logs deployment/local-path-provisioner)",
                         "storage: %s", why);
-        verify_end(v);
+        promise_next(v);
 }
 
 static const char *storage_why(const struct verify *v)
@@ -133,13 +144,7 @@ static void storage_pod(struct verify *v)
         kube_apply(v->site->kube, str_text(&documents), on_storage_applied, v);
 }
 
-static void verify_storage(struct verify *v)
-{
-        if (verify_promised(v->site->cluster, CHECK_STORAGE))
-                storage_pod(v);
-        else
-                verify_end(v);
-}
+static void verify_storage(struct verify *v) { storage_pod(v); }
 
 /* ---- metrics of every node ---- */
 
@@ -186,18 +191,17 @@ static void on_verify_metrics(const struct kube_reply *reply, void *arg)
                 return;
         }
         metrics_rows(v, reply->body);
-        verify_storage(v);
+        promise_next(v);
 }
 
 static void metrics_look(struct verify *v) { promise_ask(v, METRICS_PATH, on_verify_metrics); }
 
-void verify_kept(struct verify *v)
+static void verify_metrics(struct verify *v)
 {
-        if (!v->cut && verify_promised(v->site->cluster, CHECK_METRICS)) {
-                promise_begin(v, clock_ms() + (v->alone ? STEADY_MS : COME_MS),
-                        "waiting for metrics of every node");
-                metrics_look(v);
-        } else {
-                verify_storage(v);
+        if (v->cut) {
+                promise_next(v);
+                return;
         }
+        promise_begin(v, verify_patience(v), "waiting for metrics of every node");
+        metrics_look(v);
 }

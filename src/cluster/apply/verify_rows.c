@@ -19,6 +19,8 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_LOGIN] = "login",
         [CHECK_METRICS] = "metrics",
         [CHECK_STORAGE] = "storage",
+        [CHECK_INGRESS] = "ingress",
+        [CHECK_TARGETS] = "targets",
 };
 
 /* By check, then by node in the order of the file, then in the order of arrival. */

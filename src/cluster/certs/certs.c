@@ -44,6 +44,7 @@ static const struct {
         { "/kube-proxy/kubeconfig.conf#client-certificate", "kube-proxy" },
         { "/flannel.conf#client-certificate", "flanneld" },
         { "/calico.conf#client-certificate", "calico-node" },
+        { "/multus.conf#client-certificate", "multus" },
         { "/kubelet.conf#client-certificate", "kubelet, to the API" },
 };
 

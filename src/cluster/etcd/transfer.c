@@ -144,7 +144,7 @@ void transfer_fetch(struct transfer *c)
 static void transfer_script(struct transfer *c, const char *text,
         void (*fn)(struct link *, int, const char *, const char *, void *))
 {
-        const char *const argv[] = { "sh", "-c", text, "carry", c->remote, c->digest, NULL };
+        const char *const argv[] = { "sh", "-c", text, "transfer", c->remote, c->digest, NULL };
         if (member_reachable(c->member))
                 member_run(c->member, argv, NULL, 4096, fn, c);
         else

@@ -21,13 +21,13 @@ static struct member *asker(struct site *s)
 struct quorum {
         struct step *step;
         /* members that stay, those of them with a leader, and queries without an answer yet */
-        size_t rest, well, waiting;
+        size_t rest, healthy, waiting;
 };
 
 static void etcd_leave_decide(struct quorum *q)
 {
-        if (q->rest && q->well >= q->rest / 2 + 1) {
-                step_doing(q->step, -1, "%zu of the %zu members that stay are healthy", q->well,
+        if (q->rest && q->healthy >= q->rest / 2 + 1) {
+                step_doing(q->step, -1, "%zu of the %zu members that stay are healthy", q->healthy,
                         q->rest);
                 step_done(q->step, NULL);
                 return;
@@ -35,14 +35,14 @@ static void etcd_leave_decide(struct quorum *q)
         step_fail(q->step, EBUSY, EXIT_UNHEALTHY,
                 "repair the unhealthy members first (slipway status shows them)",
                 "etcd would lose its quorum: of the %zu members that stay, %zu %s healthy, and %zu are needed",
-                q->rest, q->well, q->well == 1 ? "is" : "are", q->rest / 2 + 1);
+                q->rest, q->healthy, q->healthy == 1 ? "is" : "are", q->rest / 2 + 1);
 }
 
 static void on_etcd_leave_state(struct member *m, json_t *answer, const char *trouble, void *arg)
 {
         struct quorum *q = arg;
         struct etcd_state state;
-        q->well += answer && etcd_state(answer, &state) && state.leader && !state.learner;
+        q->healthy += answer && etcd_state(answer, &state) && state.leader && !state.learner;
         if (--q->waiting == 0)
                 etcd_leave_decide(q);
 }

@@ -60,7 +60,7 @@ static int look_manifest(struct services_look *l, size_t at, struct error *err)
 /* Its text is the program's own, but is read as a file's would be. */
 static int look_addon(struct services_look *l, enum addon_id id, struct error *err)
 {
-        struct str text CLEANUP(str_release) = { 0 };
+        struct str text CLEANUP(str_wipe_release) = { 0 }; /* those of clouds have credentials */
         struct service *s = look_add(l, SERVICE_ADDON, addon_names[id]);
         s->version = addon_row(id)->version;
         addon_objects(l->op.site->cluster, id, &text);

@@ -15,7 +15,8 @@ static int site_find_machines(struct site *s, const char *verb, struct error *er
                 .cluster = c,
                 .state = s->identity.dir,
                 .arena = s->arena,
-                .prefix = s->identity.prefix };
+                .prefix = s->identity.prefix,
+                .secret = identity_secret(&s->identity, "cloud", s->arena) };
         s->machines = arena_array(s->arena, struct machine, s->count);
         s->members = arena_array(s->arena, struct member, s->count);
         s->lock_path = path_join(c->dir && *c->dir ? c->dir : ".", "bundle.lock");

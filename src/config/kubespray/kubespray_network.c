@@ -59,7 +59,7 @@ static const struct {
         { "macvlan",
                 "slipway does not install it: to keep it, use fabric: {name: custom, manifests: [macvlan.yaml]}" },
         { "multus",
-                "multus needs another pod network underneath: flannel here, and apply multus' manifest with kubectl" },
+                "multus needs another pod network underneath: flannel here, and add the addon multus (services.addons)" },
 };
 
 /* backend and mtu: NULL for the default. */

@@ -1,6 +1,7 @@
 /* Addons: their values, and what they need of the rest of the file. */
 #include "base/ip.h"
 #include "config/addon.h"
+#include "config/fabric.h"
 #include "config/rules/rules.h"
 
 #define OPTIONS_MAX 8 /* of one addon */
@@ -126,9 +127,6 @@ static void addon_balancer(const struct cluster *c, const struct addon *a, struc
 {
         struct ip first, last, vip;
         bool has_vip = c->api.vip && ip_parse(c->api.vip, &vip);
-        if (cluster_addon(c, ADDON_METALLB))
-                problem_add(p, a->src, NULL, "leave one of them out",
-                        "kube-vip and metallb would both answer for the same Services");
         tree_each (range, tree_get(a->values, "addresses")) {
                 if (range->kind != TREE_SCALAR || !option_range(range->text, &first, &last))
                         continue;
@@ -143,17 +141,46 @@ static void addon_balancer(const struct cluster *c, const struct addon *a, struc
         }
 }
 
+/* Its configuration is around that of the fabric's plugins, which slipway then writes. */
+static void addon_multus(const struct cluster *c, const struct addon *a, struct problems *p)
+{
+        if (!fabric_has(c, FABRIC_FLANNELD) && !fabric_has(c, FABRIC_FELIX))
+                problem_add(p, a->src, NULL,
+                        "use the fabric flannel, canal or calico, or install multus yourself",
+                        "multus runs over flannel, canal and calico, and the fabric is %s",
+                        fabric_names[c->network.fabric.kind]);
+}
+
+/* Two that would do the same. */
+static void addon_clash(const struct cluster *c, const struct addon *a, struct problems *p)
+{
+        static const struct {
+                enum addon_id one, other;
+                const char *why;
+        } clashes[] = {
+                { ADDON_KUBE_VIP, ADDON_METALLB, "would both answer for the same Services" },
+                { ADDON_INGRESS, ADDON_TRAEFIK, "would both have the IngressClass traefik" },
+                { ADDON_PROMETHEUS, ADDON_KUBE_PROMETHEUS,
+                        "would both run node-exporter at port 9100 of every node" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(clashes); i++)
+                if (addon_named(a->name) == clashes[i].one && cluster_addon(c, clashes[i].other))
+                        problem_add(p, a->src, NULL, "leave one of them out", "%s and %s %s",
+                                a->name, addon_names[clashes[i].other], clashes[i].why);
+}
+
 void rules_addons(struct cluster *c, struct problems *p)
 {
         static const struct {
                 enum addon_id id;
                 void (*judge)(const struct cluster *c, const struct addon *a, struct problems *p);
         } judges[] = { { ADDON_NODELOCALDNS, addon_cache }, { ADDON_DNS_AUTOSCALER, addon_scaler },
-                { ADDON_KUBE_VIP, addon_balancer } };
+                { ADDON_KUBE_VIP, addon_balancer }, { ADDON_MULTUS, addon_multus } };
         for (size_t i = 0; i < c->services.addons.n; i++) {
                 const struct addon *a = &c->services.addons.v[i];
                 size_t before = p->errors;
                 addon_values(a, p);
+                addon_clash(c, a, p);
                 for (size_t k = 0; p->errors == before && k < ARRAY_SIZE(judges); k++)
                         if (addon_named(a->name) == judges[k].id)
                                 judges[k].judge(c, a, p);

@@ -134,6 +134,7 @@ static void (*const all_rules[])(struct cluster *c, struct problems *p) = {
         rules_idle,
         rules_sources,
         rules_addons,
+        rules_cloud,
         rules_services,
 };
 

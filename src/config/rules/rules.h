@@ -57,6 +57,7 @@ void rules_extras(struct cluster *c, struct problems *p);
 void rules_idle(struct cluster *c, struct problems *p);
 void rules_sources(struct cluster *c, struct problems *p);
 void rules_addons(struct cluster *c, struct problems *p);
+void rules_cloud(struct cluster *c, struct problems *p);
 void rules_services(struct cluster *c, struct problems *p);
 
 extern const char *const provider_words[]; /* by enum provider_kind */

@@ -90,6 +90,18 @@ void cluster_balance(struct aws_run *w)
                 c->balancer = arena_strdup(c->arena, name);
 }
 
+/* What the cloud's controller and CSI driver mark what they make with, and how they find what is
+ * the cluster's. They have no credentials but the instance profile. */
+void cluster_conf(struct aws_run *w)
+{
+        struct cluster *c = w->run->cluster;
+        const struct cloud_parts *p = &w->config->cloud;
+        if (!w->full || !(p->controller || p->csi))
+                return;
+        c->cloud_name = arena_strdup(c->arena, w->full);
+        c->cloud_config = arena_printf(c->arena, "[Global]\nKubernetesClusterID = %s\n", w->full);
+}
+
 /* ---- machines ---- */
 
 /* "2026-11-18T00:30:00.000Z" */

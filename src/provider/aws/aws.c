@@ -12,6 +12,7 @@ static int aws_list(struct provider_run *run, struct machine *out, struct error 
                 return r;
         nodes_address(w);
         cluster_balance(w);
+        cluster_conf(w);
         for (size_t i = 0; i < c->node_count; i++) {
                 out[i] = (struct machine){ .node = &c->nodes[i] };
                 machine_fill(w, &out[i]);

@@ -1,7 +1,7 @@
 /* Roles and instance profiles that slipway creates, found again by their path. */
 #include "provider/aws/kinds.h"
 
-/* What the cloud controller needs on the control plane, and what the kubelet needs everywhere. */
+/* What the cloud's controller needs on the control plane, and what the kubelet needs everywhere. */
 static const char *const policy_control[] = { "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:DescribeLaunchConfigurations", "autoscaling:DescribeTags",
         "ec2:DescribeInstances", "ec2:DescribeRegions", "ec2:DescribeRouteTables",
@@ -11,7 +11,10 @@ static const char *const policy_control[] = { "autoscaling:DescribeAutoScalingGr
         "ec2:AttachVolume", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateRoute",
         "ec2:DeleteRoute", "ec2:DeleteSecurityGroup", "ec2:DeleteVolume", "ec2:DetachVolume",
         "ec2:RevokeSecurityGroupIngress", "ec2:DescribeVpcs", "elasticloadbalancing:*",
-        "iam:CreateServiceLinkedRole", "kms:DescribeKey", NULL };
+        "iam:CreateServiceLinkedRole", "kms:DescribeKey",
+        /* the CSI driver of EBS too */
+        "ec2:DescribeInstanceTypes", "ec2:DescribeTags", "ec2:DescribeVolumeStatus",
+        "ec2:DescribeVolumesModifications", NULL };
 static const char *const policy_worker[] = { "ec2:DescribeInstances", "ec2:DescribeRegions",
         "ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability",
         "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage", NULL };

@@ -6,6 +6,7 @@
 
 void nodes_address(struct aws_run *w);
 void cluster_balance(struct aws_run *w);
+void cluster_conf(struct aws_run *w);
 void machine_fill(struct aws_run *w, struct machine *m);
 
 /* Functions of provider_ops. */

@@ -26,7 +26,7 @@ void job_fail(struct os_job *j, const struct error *err)
 
 /* What was deleted already is deleted. What may have been made, or exists although the lists did
  * not have it, is looked for. */
-static void job_fault(struct os_job *j, const struct call_row *row, const struct fault *f)
+void job_fault(struct os_job *j, const struct call_row *row, const struct fault *f)
 {
         struct error err CLEANUP(error_release) = { 0 };
         if (f->kind == FAULT_ABSENT && streq(row->method, "DELETE"))

@@ -15,7 +15,8 @@ static void on_leaks_list(struct os_job *j, const struct call_reply *reply, void
 {
         struct leaks_list *l = arg;
         struct error err CLEANUP(error_release) = { 0 };
-        if (call_read_list(&os_calls[l->row->list], reply, j->os->run->arena, &l->all, &err) < 0)
+        if (!reply->fault && call_read_list(&os_calls[l->row->list], reply, j->os->run->arena,
+                                     &l->all, &err) < 0)
                 job_fail(j, &err);
 }
 
@@ -23,11 +24,14 @@ static void stage_leaks_ask(struct os_job *j)
 {
         struct leaks_job *all = j->os->leaking;
         for (size_t i = 0; i < OS_SWEEP_COUNT; i++) {
+                struct sweep_args args = sweep_args(j, &os_sweep[i], false, NULL);
                 all->lists[i].row = &os_sweep[i];
                 if (sweep_wanted(j->os, &os_sweep[i]))
                         job_ask(j, &(struct os_ask){ .call = os_sweep[i].list,
+                                           .args = args.v,
                                            .fn = on_leaks_list,
-                                           .arg = &all->lists[i] });
+                                           .arg = &all->lists[i],
+                                           .optional = sweep_optional(j->os, &os_sweep[i]) });
         }
 }
 
@@ -60,6 +64,8 @@ static bool leak_pool(const struct os *os, const char *name)
 /* Of this cluster: whether the file has use for it. */
 static bool leak_used(const struct os *os, const struct sweep_row *row, const struct swept *s)
 {
+        if (row->controller)
+                return true; /* its Service is the API's to know */
         switch (row->list) {
         case OS_LIST_SERVERS:
         case OS_LIST_PORTS:
@@ -91,7 +97,7 @@ static const char *leak_name(
 static const char *leak_mark(
         const struct os *os, const struct sweep_row *row, const struct swept *s)
 {
-        if (row->named)
+        if (sweep_unmarked(row))
                 return os->mark && sweep_takes(os, row, s) ? os->mark : NULL;
         return os_mark_of(row->list, s);
 }
@@ -131,8 +137,8 @@ int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct
 {
         struct os *os;
         struct fault f = { 0 };
-        struct pair id[] = { { "id", l->id }, { 0 } };
         int r = os_of(run, &os, err);
+        struct pair id[] = { { "id", l->id }, { "user", r == 0 ? os_user_id(os) : NULL }, { 0 } };
         for (size_t i = 0; r == 0 && i < OS_SWEEP_COUNT; i++) {
                 if (!l->ours || !streq(os_sweep[i].kind, l->kind))
                         continue;

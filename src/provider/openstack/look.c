@@ -87,6 +87,10 @@ static void look_first(struct os_job *j)
                 job_list(j, OS_LIST_VOLUMES, mark, &f->volumes);
         if (o->load_balancer == OS_LB_OCTAVIA)
                 job_list(j, OS_LIST_BALANCERS, mark, &f->balancers);
+        if (o->cloud.controller && o->external_network && !os_is_id(o->external_network)) {
+                struct pair named[] = { { "name", o->external_network }, { 0 } };
+                job_list(j, OS_LIST_NETWORKS, named, &f->externals);
+        }
 }
 
 static int look_network(struct os *os, struct error *err)
@@ -126,6 +130,7 @@ static void look_second(struct os_job *j)
         struct pair on[] = { { "network", network }, { 0 } };
         if (network)
                 job_list(j, OS_LIST_PORTS, on, &f->ports);
+        os_look_credentials(j);
         if (os_managed(os) && os->mark && !f->subnet) /* a run was interrupted, or it is new */
                 job_list(j, OS_LIST_NETWORKS, mark, &f->networks);
         const struct os_pool *pool = f->balancer ? f->balancer->pools.v : NULL;
@@ -362,6 +367,8 @@ int openstack_list(struct provider_run *run, struct machine *out, struct error *
         if (r < 0)
                 return r;
         os_settle(os);
+        if ((r = os_conf(os, err)) < 0)
+                return r;
         for (size_t i = 0; i < run->cluster->node_count; i++) {
                 const struct os_spot *s = &os->found.spots[i];
                 os_machine(os, &run->cluster->nodes[i], s->server, s->port, s->floating, &out[i]);

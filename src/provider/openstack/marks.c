@@ -16,12 +16,13 @@ static const char *mark_in(const struct strings *tags)
         return NULL;
 }
 
-/* Neutron's objects have the mark as their description, those of nova and octavia as a tag, those
- * of cinder in their metadata. */
+/* Neutron's objects and credentials have the mark as their description, those of nova and octavia
+ * as a tag, those of cinder in their metadata. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
-        const char *wanted = streq(row->service, "network")         ? "description"
+        bool described = streq(row->service, "network") || streq(row->service, "identity");
+        const char *wanted = described                              ? "description"
                              : streq(row->service, "block-storage") ? "metadata"
                                                                     : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {

@@ -40,10 +40,12 @@ static int os_line_open(struct os *os, struct os_line *l, struct error *err)
         int r = cloud_open(l->base, NULL, &l->cloud, err);
         if (r == 0)
                 r = os_open(l->cloud,
-                        &(struct openstack_options){ os->options->cloud, os->options->region },
+                        &(struct openstack_options){ os->options->cloud.name, os->options->region },
                         &l->session, err);
         if (r < 0)
                 os_line_close(l);
+        else
+                os_hide(l->session, os->run->secret);
         return r;
 }
 
@@ -103,7 +105,7 @@ static void openstack_prepare(struct provider_run *run,
         static const os_stage stages[] = { stage_login, stage_twins, stage_volume_spares,
                 stage_network, stage_subnet, stage_rules, stage_ports, stage_floating,
                 stage_balancer, stage_volumes, stage_members, stage_volumes_ready, stage_attach,
-                NULL };
+                stage_credential, stage_credential_old, NULL };
         job_start(run->own, stages, say, fn, arg);
 }
 

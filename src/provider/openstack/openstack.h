@@ -14,6 +14,7 @@
  *   create   servers.c    one server a node; one list waits for all of them
  *            volumes.c    volumes of cinder, before their servers
  *   retire   outdated.c   servers that were made from another flavor or image
+ *            credential.c the application credential of the cloud's controller and CSI driver
  *   destroy, cleanup      remove.c */
 #ifndef SLIPWAY_PROVIDER_OPENSTACK_H
 #define SLIPWAY_PROVIDER_OPENSTACK_H
@@ -63,6 +64,7 @@ struct os_found {
         /* as they came; of networks, subnets and routers more than one may have a name */
         struct answers networks, subnets, routers, groups, balancers;
         struct answers ports, servers, floating, members, volumes;
+        struct answers credentials, externals; /* for the cloud's controller and CSI driver */
         struct os_spot *spots;
 };
 
@@ -112,6 +114,8 @@ int os_line_async(struct os *os, struct error *err);
 
 bool os_is_id(const char *text);            /* a uuid */
 const char *os_region(const struct os *os); /* NULL: the cloud has one only */
+/* Of who is logged in; known since list, on whose session it was. */
+static inline const char *os_user_id(const struct os *os) { return os_user(os->sync.session); }
 static inline bool os_managed(const struct os *os) { return !os->options->network.name; }
 bool os_own_group(const struct os *os); /* securityGroups: managed */
 bool os_wants_vip(const struct os *os); /* the API has an address of its own */
@@ -153,6 +157,8 @@ struct os_ask {
 };
 void job_ask(struct os_job *j, const struct os_ask *ask);
 void job_fail(struct os_job *j, const struct error *err);
+/* A call's refusal: an error, unless it says that what is deleted was not there. */
+void job_fault(struct os_job *j, const struct call_row *row, const struct fault *f);
 /* The stage is done once more, a little later. False: that was often enough. */
 bool job_later(struct os_job *j, unsigned ms);
 /* A creating call whose answer becomes *into; body is taken. */
@@ -265,6 +271,15 @@ bool os_members_differ(const struct os *os);
 void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);
 
+/* ---- credential.c ---- */
+bool os_wants_credential(const struct os *os);
+bool os_credential_missing(const struct os *os);
+void os_look_credentials(struct os_job *j);
+void stage_credential(struct os_job *j);
+void stage_credential_old(struct os_job *j);
+/* After list: cluster.cloud_config and what belongs to it. */
+int os_conf(struct os *os, struct error *err);
+
 /* ---- servers.c ---- */
 enum waits_for { WAIT_ACTIVE, WAIT_GONE, WAIT_CLEAR };
 
@@ -302,17 +317,28 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
-#define OS_SWEEP_COUNT 10
+#define OS_SWEEP_COUNT 13
 extern const struct sweep_row {
         const char *kind;
         enum os_call list, delete;
-        bool named; /* it has no mark: its name begins with NAME-P- */
+        /* It has no mark: its name begins with this, or its description ends with it; %s is NAME-P
+         */
+        const char *named, *ends;
+        bool controller; /* the cloud's controller made it */
 } os_sweep[OS_SWEEP_COUNT];
+static inline bool sweep_unmarked(const struct sweep_row *row) { return row->named || row->ends; }
+/* Arguments of a list, and of a call that deletes `id` (NULL: none). */
+struct sweep_args {
+        struct pair v[4];
+};
+struct sweep_args sweep_args(
+        const struct os_job *j, const struct sweep_row *row, bool marked, const char *id);
 /* All structs of answers that are swept begin with id and name (of a floating IP, its address). */
 struct swept {
         const char *id, *name;
 };
 bool sweep_wanted(const struct os *os, const struct sweep_row *row);
+bool sweep_optional(const struct os *os, const struct sweep_row *row); /* a refusal: none */
 bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s);
 const struct swept *swept_at(const struct sweep_row *row, const struct answers *all, size_t i);
 int openstack_cleanup(struct provider_run *run, struct error *err);

@@ -8,10 +8,16 @@
 const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
         { "volume", OS_LIST_VOLUMES, OS_DELETE_VOLUME },
+        /* before anything that their ports are in */
+        { "load balancer of a Service", OS_LIST_BALANCERS, OS_DELETE_BALANCER,
+                .named = "kube_service_%s_", .controller = true },
+        { "floating IP of a Service", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP,
+                .ends = " from cluster %s", .controller = true },
+        { "application credential", OS_LIST_CREDENTIALS, OS_DELETE_CREDENTIAL },
         { "load balancer", OS_LIST_BALANCERS, OS_DELETE_BALANCER },
         { "floating IP", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP },
         { "port", OS_LIST_PORTS, OS_DELETE_PORT },
-        { "server group", OS_LIST_SERVER_GROUPS, OS_DELETE_SERVER_GROUP, true },
+        { "server group", OS_LIST_SERVER_GROUPS, OS_DELETE_SERVER_GROUP, .named = "%s-" },
         { "security group", OS_LIST_GROUPS, OS_DELETE_GROUP },
         { "router", OS_LIST_ROUTERS, OS_DELETE_ROUTER },
         { "subnet", OS_LIST_SUBNETS, OS_DELETE_SUBNET },
@@ -22,13 +28,49 @@ bool sweep_wanted(const struct os *os, const struct sweep_row *row)
 {
         if (row->list == OS_LIST_VOLUMES)
                 return os_has(os->sync.session, "block-storage");
+        if (row->controller)
+                return os->options->cloud.controller;
         return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;
+}
+
+/* "kube_service_%s_" with NAME-P in it; malloc'd. */
+static char *sweep_word(const struct os *os, const char *form)
+{
+        const char *at = strstr(form, "%s");
+        return xasprintf("%.*s%s%s", (int)(at - form), form, os->name, at + 2);
 }
 
 bool sweep_takes(const struct os *os, const struct sweep_row *row, const struct swept *s)
 {
-        size_t n = strlen(os->name);
-        return !row->named || (s->name && !strncmp(s->name, os->name, n) && s->name[n] == '-');
+        if (!sweep_unmarked(row))
+                return true;
+        char *word CLEANUP(free_p) = sweep_word(os, row->named ? row->named : row->ends);
+        if (row->named)
+                return s->name && has_prefix(s->name, word);
+        const char *text = ((const struct os_floating_ip *)s)->description;
+        return text && has_suffix(text, word);
+}
+
+struct sweep_args sweep_args(
+        const struct os_job *j, const struct sweep_row *row, bool marked, const char *id)
+{
+        struct sweep_args a = { 0 };
+        size_t n = 0;
+        if (row->list == OS_LIST_CREDENTIALS)
+                a.v[n++] = (struct pair){ "user", os_user_id(j->os) };
+        else if (marked && !sweep_unmarked(row)) {
+                os_mark_args(j->os, a.v);
+                n = 2;
+        }
+        if (id)
+                a.v[n++] = (struct pair){ "id", id };
+        return a;
+}
+
+/* Not every user may list their credentials; who never asked for one has none to remove. */
+bool sweep_optional(const struct os *os, const struct sweep_row *row)
+{
+        return row->list == OS_LIST_CREDENTIALS && !os_wants_credential(os);
 }
 
 /* Of the rows with a mark, only what has it. */
@@ -36,8 +78,8 @@ static int sweep_read(const struct os *os, const struct sweep_row *row,
         const struct call_reply *reply, struct answers *out, struct error *err)
 {
         struct arena *a = os->run->arena;
-        return row->named ? call_read_list(&os_calls[row->list], reply, a, out, err)
-                          : os_read_ours(os, row->list, reply, a, out, err);
+        return sweep_unmarked(row) ? call_read_list(&os_calls[row->list], reply, a, out, err)
+                                   : os_read_ours(os, row->list, reply, a, out, err);
 }
 
 const struct swept *swept_at(const struct sweep_row *row, const struct answers *all, size_t i)
@@ -70,8 +112,9 @@ static void sweep_delete(struct os_job *j, const struct sweep_row *row, const st
                                    .resource = s->name,
                                    .fn = on_swept_one,
                                    .optional = true });
+        struct sweep_args args = sweep_args(j, row, false, s->id);
         job_ask(j, &(struct os_ask){ .call = row->delete,
-                           .args = id,
+                           .args = args.v,
                            .resource = s->name,
                            .fn = on_swept_one,
                            .optional = true });
@@ -92,7 +135,7 @@ static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void
         struct error err CLEANUP(error_release) = { 0 };
         struct answers all = { 0 };
         size_t n = 0;
-        if (sweep_read(j->os, row, reply, &all, &err) < 0) {
+        if (!reply->fault && sweep_read(j->os, row, reply, &all, &err) < 0) {
                 job_fail(j, &err);
                 return;
         }
@@ -117,14 +160,15 @@ static void on_sweep_list(struct os_job *j, const struct call_reply *reply, void
 static void stage_sweep(struct os_job *j)
 {
         struct os *os = j->os;
-        struct pair mark[3];
-        os_mark_args(os, mark);
         while (j->row < OS_SWEEP_COUNT && !sweep_wanted(os, &os_sweep[j->row]))
                 j->row++;
-        if (j->row < OS_SWEEP_COUNT)
-                job_ask(j, &(struct os_ask){ .call = os_sweep[j->row].list,
-                                   .args = os_sweep[j->row].named ? NULL : mark,
-                                   .fn = on_sweep_list });
+        if (j->row == OS_SWEEP_COUNT)
+                return;
+        struct sweep_args args = sweep_args(j, &os_sweep[j->row], true, NULL);
+        job_ask(j, &(struct os_ask){ .call = os_sweep[j->row].list,
+                           .args = args.v,
+                           .fn = on_sweep_list,
+                           .optional = sweep_optional(os, &os_sweep[j->row]) });
 }
 
 /* ---- the proof ---- */
@@ -137,22 +181,24 @@ static void on_proof_list(struct os_job *j, const struct call_reply *reply, void
 {
         struct error err CLEANUP(error_release) = { 0 };
         const struct sweep_row *row = arg;
-        if (sweep_read(j->os, row, reply, &j->os->proof->lists[row - os_sweep], &err) < 0)
+        if (!reply->fault &&
+                sweep_read(j->os, row, reply, &j->os->proof->lists[row - os_sweep], &err) < 0)
                 job_fail(j, &err);
 }
 
 static void stage_proof_ask(struct os_job *j)
 {
         struct os *os = j->os;
-        struct pair mark[3];
-        os_mark_args(os, mark);
         os->proof = arena_new(os->run->arena, struct proof);
-        for (size_t i = 0; i < OS_SWEEP_COUNT; i++)
+        for (size_t i = 0; i < OS_SWEEP_COUNT; i++) {
+                struct sweep_args args = sweep_args(j, &os_sweep[i], true, NULL);
                 if (sweep_wanted(os, &os_sweep[i]))
                         job_ask(j, &(struct os_ask){ .call = os_sweep[i].list,
-                                           .args = os_sweep[i].named ? NULL : mark,
+                                           .args = args.v,
                                            .fn = on_proof_list,
-                                           .arg = (void *)&os_sweep[i] });
+                                           .arg = (void *)&os_sweep[i],
+                                           .optional = sweep_optional(os, &os_sweep[i]) });
+        }
 }
 
 static void stage_proof(struct os_job *j)

@@ -1,0 +1,225 @@
+"""The addons ingress, prometheus and multus on one small cluster: HTTP and TLS from outside, metrics of everything, a second interface of a pod; and each goes when it is taken out of the file."""
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+
+import pytest
+from harness import NEWEST, Machines, until
+
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
+PROBE = "slipway.dev/probe:0.1.0"
+SPEC = f"  kubernetes: {NEWEST}\n" """\
+  provider: {local: {network: 10.176.0.0/24}}
+  pools:
+    - {name: control, roles: [control-plane, etcd], count: 1}
+    - {name: worker, count: 1}
+"""
+WEB = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  labels: {app: web}
+  annotations: {prometheus.io/scrape: "true", prometheus.io/port: "8080"}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: web, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", web]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: plain}
+spec:
+  rules: [{host: plain.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: sealed}
+spec:
+  ingressClassName: traefik
+  tls: [{hosts: [sealed.test], secretName: sealed}]
+  rules: [{host: sealed.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]
+""" % PROBE
+SECOND = """\
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: second}
+spec:
+  config: '{"cniVersion": "0.3.1", "type": "bridge", "bridge": "second0", "isGateway": true, "ipam": {"type": "host-local", "subnet": "10.99.0.0/24"}}'
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two, annotations: {k8s.v1.cni.cncf.io/networks: second}}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeName: worker-1
+  containers: [{name: two, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", two]}]
+""" % PROBE
+ONE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, annotations: {k8s.v1.cni.cncf.io/networks: second}}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeName: worker-1
+  containers: [{name: one, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", one]}]
+""" % PROBE
+ALL = ("kube-state-metrics", "ingress", "prometheus", "multus")
+
+
+class Web(Machines):
+    def write(self, *addons):
+        self.text = self.text.split("  services:")[0] + f"  services: {{addons: [{', '.join(addons)}]}}\n"
+        (self.dir / "cluster.yaml").write_text(self.text)
+
+    def gone(self, *what):
+        return "NotFound" in self.kubectl("get", *what, check=False).stderr
+
+    def port(self, name):
+        """The node port of the ingress controller's Service."""
+        return int(self.kubectl("-n", "ingress", "get", "service", "ingress", "-o", f"jsonpath={{.spec.ports[?(@.name=='{name}')].nodePort}}"))
+
+    def metrics(self, path):
+        return json.loads(self.kubectl("get", "--raw", f"/api/v1/namespaces/prometheus/services/http:prometheus:http/proxy/api/v1/{path}"))["data"]
+
+    def pod(self, name):
+        return json.loads(self.kubectl("get", "pod", name, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    c = Web("addons-web", SPEC)
+    with c:
+        c.write(*ALL)
+        c.slipway("up")
+        yield c
+
+
+def test_what_they_promise_is_proven(cluster):
+    answer = json.loads(cluster.slipway("verify", "-o", "json").stdout)
+    found = [(c["check"], c["to"]) for c in answer["checks"] if c["check"] in ("ingress", "targets")]
+    jobs = ("prometheus", "apiserver", "kubelet", "cadvisor", "node-exporter", "coredns", "kube-state-metrics")
+    assert answer["works"] and found == [("ingress", "HTTP"), ("ingress", "TLS"), *(("targets", job) for job in jobs)]
+
+
+def test_status_shows_them(cluster):
+    status, answer = cluster.status()
+    rows = {a["name"]: a for a in answer["addons"]}
+    assert status == 0 and set(rows) == set(ALL)
+    assert all(a["works"] and a["ready"] == a["wanted"] and a["drift"] is None for a in rows.values()), rows
+    assert (rows["ingress"]["wanted"], rows["prometheus"]["wanted"], rows["multus"]["wanted"]) == (2, 3, 0)
+    assert "nothing to do" in cluster.slipway("plan", "--exit-code").stdout
+
+
+def certificate(directory, name):
+    """A CA of its own, and a certificate of it for a name."""
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"]
+    ca, key, crt = directory / "ca.crt", directory / "web.key", directory / "web.crt"
+    subprocess.run([*new, "-subj", "/CN=web", "-keyout", directory / "ca.key", "-out", ca], check=True, capture_output=True)
+    subprocess.run([*new, "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-addext", "basicConstraints=critical,CA:FALSE", "-CA", ca, "-CAkey", directory / "ca.key",
+                    "-keyout", key, "-out", crt], check=True, capture_output=True)
+    return ca, crt, key
+
+
+def asked(host, port, name, context=None):
+    """What a client outside gets from the name: status and body."""
+    raw = socket.create_connection((host, port), timeout=10)
+    c = http.client.HTTPConnection(name)
+    c.sock = context.wrap_socket(raw, server_hostname=name) if context else raw
+    try:
+        c.request("GET", "/")
+        r = c.getresponse()
+        return r.status, r.read()
+    finally:
+        c.close()
+
+
+def test_http_and_tls_from_outside(cluster, tmp_path):
+    """At every node, with the certificate of the Ingress' Secret; a name that no Ingress has is not found."""
+    ca, crt, key = certificate(tmp_path, "sealed.test")
+    cluster.kubectl("create", "secret", "tls", "sealed", f"--cert={crt}", f"--key={key}")
+    cluster.kubectl("apply", "-f", "-", text=WEB)
+    trusted = ssl.create_default_context(cafile=ca)
+    web, sealed = cluster.port("http"), cluster.port("https")
+    for node in ("control-1", "worker-1"):
+        host = cluster.address(node)
+        until("HTTP works", lambda: asked(host, web, "plain.test") == (200, b"web\n"))
+        until("TLS works", lambda: asked(host, sealed, "sealed.test", trusted) == (200, b"web\n"))
+        assert asked(host, web, "nobody.test")[0] == 404
+    assert asked(cluster.address("worker-1"), web, "sealed.test")[0] == 404, "one with tls answers only over TLS"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        asked(cluster.address("worker-1"), sealed, "plain.test", trusted)
+
+
+def test_metrics_of_everything(cluster):
+    """Also of a pod that somebody annotated, which answers no metrics: it is found, and nothing else suffers."""
+    until("the annotated pod is found", lambda: any(t["labels"].get("pod") == "web" for t in cluster.metrics("targets?state=active")["activeTargets"]))
+    targets = [t for t in cluster.metrics("targets?state=active")["activeTargets"] if t["labels"].get("pod") != "web"]
+    assert all(t["health"] == "up" for t in targets), [t for t in targets if t["health"] != "up"]
+    assert sum(t["scrapePool"] == "pods" for t in targets) == 2, "the ingress controller's"
+    for query, least in (("count(node_load1)", 2), ("count(kube_node_info)", 2), ("sum(apiserver_request_total)", 100), ("sum(kubelet_running_pods)", 5),
+                         ("count(container_memory_working_set_bytes)", 10), ("count(coredns_dns_requests_total)", 1), ("count(traefik_entrypoint_requests_total)", 1)):
+        until(query, lambda: (r := cluster.metrics(f"query?query={query}")["result"]) and float(r[0]["value"][1]) >= least)
+
+
+def test_prometheus_may_not_read_secrets(cluster):
+    who = ("--as=system:serviceaccount:prometheus:prometheus",)
+    assert cluster.kubectl("auth", "can-i", "get", "nodes/metrics", *who).strip() == "yes"
+    for what in (("list", "secrets"), ("list", "configmaps"), ("get", "nodes/proxy"), ("delete", "pods")):
+        assert cluster.kubectl("auth", "can-i", *what, "-A", *who, check=False).stdout.strip() == "no", what
+
+
+def test_a_pod_has_a_second_interface(cluster):
+    until("the definition is known", lambda: cluster.kubectl("apply", "-f", "-", text=SECOND))
+    until("the pod runs", lambda: cluster.pod("two")["status"]["phase"] == "Running")
+    pod = cluster.pod("two")
+    status = json.loads(pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"])
+    assert [s.get("interface") for s in status] == ["eth0", "net1"] and status[0]["default"] and status[0]["ips"] == [pod["status"]["podIP"]]
+    assert status[1]["ips"][0].startswith("10.99.0.")
+    for ip in (pod["status"]["podIP"], status[1]["ips"][0]):
+        assert cluster.on("worker-1", f"curl -sf http://{ip}:8080/").strip() == "two"
+
+
+def test_multus_of_a_node_changes_only_that_nodes_pods(cluster):
+    """With the certificate of another node it is refused."""
+    api = "kubectl --kubeconfig /etc/kubernetes/multus.conf"
+    own = cluster.on("control-1", f"{api} get pod web -o name").strip()
+    assert own == "pod/web"
+    patch = """'{"metadata": {"annotations": {"k8s.v1.cni.cncf.io/network-status": "[]"}}}'"""
+    said = cluster.on("control-1", f"{api} patch pod two --subresource=status --type=merge -p {patch} 2>&1 || :")
+    assert "forbidden" in said, said
+    raw = cluster.on("control-1", f"{api} get pod two -o json > /tmp/two.json && {api} replace --raw /api/v1/namespaces/default/pods/two/status -f /tmp/two.json 2>&1 || :")
+    assert "multus of one node may change that node's pods and no others" in raw, raw
+
+
+def test_what_is_taken_out_goes(cluster):
+    cluster.write()
+    plan = cluster.slipway("plan").stdout
+    for addon in ALL:
+        assert addon in plan, plan
+    cluster.slipway("up")
+    for what in (("-n", "ingress", "deployment", "ingress"), ("-n", "ingress", "service", "ingress"), ("ingressclass", "traefik"), ("-n", "prometheus", "deployment", "prometheus"),
+                 ("-n", "prometheus", "daemonset", "node-exporter"), ("clusterrole", "slipway:prometheus"), ("clusterrole", "slipway:multus")):
+        assert cluster.gone(*what), what
+    assert "multus" not in cluster.on("worker-1", "cat /etc/cni/net.d/*.conflist; ls /opt/cni/bin /etc/kubernetes")
+    cluster.kubectl("apply", "-f", "-", text=ONE.replace("NAME", "one"))
+    until("pods start", lambda: cluster.pod("one")["status"]["phase"] == "Running")
+    assert "k8s.v1.cni.cncf.io/network-status" not in cluster.pod("one")["metadata"]["annotations"]
+    cluster.kubectl("delete", "pod", "two", "one")
+    assert json.loads(cluster.slipway("verify", "-o", "json").stdout)["works"]
+
+
+def test_they_come_back(cluster):
+    cluster.write("multus", "{name: ingress, values: {replicas: 1}}")
+    cluster.slipway("up")
+    cluster.kubectl("apply", "-f", "-", text=ONE.replace("NAME", "again"))
+    until("the pod runs", lambda: cluster.pod("again")["status"]["phase"] == "Running")
+    assert '"net1"' in cluster.pod("again")["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"]
+    assert cluster.status()[0] == 0
