@@ -71,15 +71,16 @@ static const struct init_template {
                 "# Machines that slipway creates in AWS. The credentials come from the environment or a profile.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
                 "    aws:\n"
-                "      region: eu-central-1\n"
-                "      zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n"
-                "      image: {name: debian-12-amd64-*, owner: \"136693071363\"}   # Debian's account\n"
+                "      region: <region=eu-central-1>\n"
+                "      zones: <zones=[eu-central-1a, eu-central-1b, eu-central-1c]>\n"
+                "      image: {name: <image=debian-12-amd64-*>, owner: <owner=\"136693071363\">}   # the account of the distribution\n"
+                "      # vpc: {id: <vpc=vpc-0123456789abcdef0>, subnets: <subnets=[subnet-0123456789abcdef0]>}   # one that exists, instead of a new one\n"
                 "      loadBalancer: nlb                        # or nlb-internal, or none\n"
                 "      # access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}   # who reaches it from outside\n"
                 "      # bastion: admin@jump.example.net        # machines have private addresses\n"
                 "  pools:\n"
-                "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: m7i.large}\n"
-                "    - {name: worker, count: 3, instanceType: m7i.large}\n",
+                "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: <type=m7i.large>}\n"
+                "    - {name: worker, count: 3, instanceType: <type=m7i.large>}\n",
                 "put in your region, zones and instance types, then: " },
         { "terraform", "prod",
                 "# Machines that Terraform or OpenTofu creates from files that slipway writes: docs/terraform.md.\n"
@@ -105,6 +106,9 @@ static const struct init_template *template_for(const char *provider)
         return NULL;
 }
 
+/* A list of names stays one; other values are quoted where they must be. */
+#define INIT_LIST "[abcdefghijklmnopqrstuvwxyz0123456789-, ]"
+
 /* Spaces before a comment give way to a long value. */
 static const char *init_keep_column(struct str *out, const char *text, size_t has, size_t had)
 {
@@ -126,7 +130,9 @@ static void init_fill_in(struct str *out, const char *text, const struct suggest
                 size_t had = (size_t)(end - is - 1), before;
                 str_addn(out, text, (size_t)(at - text));
                 before = out->len;
-                if (value)
+                if (value && *value == '[' && !value[strspn(value, INIT_LIST)])
+                        str_add(out, value);
+                else if (value)
                         quote_yaml(out, value);
                 else
                         str_addn(out, is + 1, had);

@@ -101,7 +101,7 @@ static int leaks_run(const struct options *o, struct site *s, struct error *err)
                 error_set(err, ENOTSUP, EXIT_USAGE,
                         "provider %s creates nothing in a cloud that could be left over",
                         s->ops->name);
-                return error_hint(err, "leaks is for provider openstack");
+                return error_hint(err, "leaks is for the providers openstack and aws");
         }
         int r = leaks_prefix(o, s, err);
         if (r == 0)

@@ -64,8 +64,8 @@ struct disks {
 struct volume { /* a disk the provider makes */
         const struct tree *src;
         int64_t size; /* bytes */
-        const char *type, *device, *filesystem,
-                /* device: NULL lets the provider's order decide */
+        const char *type, *zone, *device, *filesystem,
+                /* device: NULL lets the provider decide */
                 *mount;
 };
 struct volumes {
@@ -77,6 +77,7 @@ struct root_volume { /* the system disk of a cloud's machine */
         const struct tree *src;
         int64_t size;     /* bytes; 0: the image's */
         const char *type, /* NULL: the cloud's default */
+                *zone,    /* of cinder; NULL: it chooses */
                 *kms_key; /* NULL: the account's default */
         bool encrypted;
         long iops; /* 0: the type's */
@@ -616,6 +617,9 @@ struct node {
          * family in dual-stack */
         struct ip ip[2];
         unsigned index; /* within the pool, from 1 */
+        /* where the machine has the pool's volumes, set by a provider that knows; NULL, also for
+         * one of them: in its usual order */
+        const char **devices;
 };
 
 /* How slipway logs in to machines that a cloud makes: user-data creates it. */

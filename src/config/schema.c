@@ -65,14 +65,16 @@ SCHEMA(disk, disk, NULL, "A disk that the machine already has. It is formatted o
 SCHEMA(volume, volume, NULL, "A disk attached to the machine in addition to its system disk (OpenStack, AWS). It is formatted only if it is blank, then mounted.",
         { "size", T_SIZE, 0, AT(volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "The size of the volume.", .example = "50GiB" },
         { "type", T_STRING, 0, AT(volume, type), .help = "The provider's volume type.", .example = "gp3" },
-        { "device", T_ABSPATH, 0, AT(volume, device), .help = "The device name on the machine; by default assigned in the provider's usual order (/dev/vdb, /dev/nvme1n1)." },
+        { "zone", T_STRING, 0, AT(volume, zone), .help = "The availability zone of the volume, if volumes have other zones than machines (OpenStack)." },
+        { "device", T_ABSPATH, 0, AT(volume, device), .help = "The device on the machine; by default the path in /dev/disk/by-id that has the volume's id." },
         { "filesystem", T_STRING, 0, AT(volume, filesystem), .names = filesystem_names, .def = "ext4", .help = "The filesystem that is created on a blank volume." },
         { "mount", T_ABSPATH, F_REQUIRED, AT(volume, mount), .help = "The mount point.", .example = "/var/lib/containerd" });
 
 SCHEMA(root_volume, root_volume, "size", "The system disk of a machine in a cloud. The size alone is enough.",
         { "size", T_SIZE, 0, AT(root_volume, size), .min = 1 << 30, .max = (int64_t)64 << 40, .help = "Its size; by default 20 GiB, or what the image needs.", .example = "50GiB" },
         { "type", T_STRING, 0, AT(root_volume, type), .help = "Its volume type; on AWS by default gp3.", .example = "gp3" },
-        { "encrypted", T_BOOL, 0, AT(root_volume, encrypted), .def = "true", .help = "Whether it is encrypted." },
+        { "zone", T_STRING, 0, AT(root_volume, zone), .help = "The availability zone of the volume, if volumes have other zones than machines (OpenStack)." },
+        { "encrypted", T_BOOL, 0, AT(root_volume, encrypted), .def = "true", .help = "Whether it is encrypted (AWS; in OpenStack the type decides)." },
         { "kmsKey", T_STRING, 0, AT(root_volume, kms_key), .help = "The KMS key that it is encrypted with; by default the account's (AWS)." },
         { "iops", T_INT, 0, AT(root_volume, iops), .min = 100, .max = 256000, .help = "Its I/O operations per second, for volume types that have a choice (AWS)." });
 
@@ -119,7 +121,7 @@ SCHEMA(pool, pool, NULL, "A group of nodes with the same roles and the same size
         { "spread", T_ENUM, 0, AT(pool, spread), .names = spread_names, .def = "soft-anti-affinity", .help = "How the machines are kept apart on the cloud's hosts, with a server group for the pool (OpenStack)." },
         { "publicIP", T_BOOL, 0, AT(pool, public_ip), .def = "false", .help = "Whether each machine gets a public address that stays with it (AWS: an Elastic IP address)." },
         { "spot", T_BOOL, 0, AT(pool, spot), .def = "false", .help = "Whether the machines are spot instances (AWS), which AWS may take back at any time; only for workers." },
-        { "rootVolume", T_STRUCT, 0, AT(pool, root_volume), .sub = &root_volume_schema, .help = "The system disk of the machines (AWS)." },
+        { "rootVolume", T_STRUCT, 0, AT(pool, root_volume), .sub = &root_volume_schema, .help = "The system disk of the machines: a volume instead of the flavor's own disk (OpenStack), or its size and type (AWS)." },
         { "kubelet", T_STRUCT, 0, AT(pool, kubelet), .sub = &kubelet_schema, .help = "Settings of the kubelet for this pool; they override components.kubelet." });
 
 /* ---- providers ---- */

@@ -37,8 +37,10 @@ static const char *unit_name(
 }
 
 /* Device of the n-th disk that a provider adds after the first. */
-static const char *provider_device(const struct context *x, size_t n)
+static const char *volume_device(const struct context *x, size_t n)
 {
+        if (x->node->devices && x->node->devices[n])
+                return x->node->devices[n];
         if (x->cluster->provider.kind == PROVIDER_AWS)
                 return arena_printf(x->arena, "/dev/nvme%zun1", n + 1);
         return arena_printf(x->arena, "/dev/vd%c", (char)('b' + n));
@@ -87,7 +89,7 @@ void disks_add(const struct context *x, struct nodespec *s)
         for (size_t i = 0; i < p->volumes.n; i++) {
                 const struct volume *v = &p->volumes.v[i];
                 struct disk d = {
-                        .device = v->device ? v->device : provider_device(x, i),
+                        .device = v->device ? v->device : volume_device(x, i),
                         .filesystem = v->filesystem,
                         .mount = v->mount,
                         .options = { ARRAY_SIZE(options), (const char **)(uintptr_t)options },

@@ -21,6 +21,9 @@ struct machine {
          * ("openstack:///ID"), its zone and region, and its state in the cloud's own word. They
          * are known at the latest when it was created. */
         const char *provider_id, *zone, *region, *detail;
+        /* The file asks for something else than it was made from: what ("flavor m1.large instead of
+         * m1.small"). NULL: nothing else, or nobody can tell. Set by survey. */
+        const char *outdated;
 };
 
 struct provider_run {
@@ -82,9 +85,9 @@ struct provider_ops {
         /* Names of machines that exist and are not in cluster.yaml; in the arena. NULL: this
          * provider cannot list them. */
         int (*others)(struct provider_run *run, struct strings *out, struct error *err);
-        /* What prepare and create would do, and all that would stop them. After list; changes
-         * nothing. NULL: nothing to say. */
-        int (*survey)(struct provider_run *run, const struct machine *machines, struct survey *out,
+        /* What prepare and create would do, and all that would stop them; which machines are
+         * outdated. After list; changes nothing. NULL: nothing to say. */
+        int (*survey)(struct provider_run *run, struct machine *machines, struct survey *out,
                 struct error *err);
         /* Creates what all machines share (a base root, a bridge, a key). Calls fn once; err NULL
          * on success. A cloud may give other addresses, or another balancer, than list expected:
@@ -98,6 +101,11 @@ struct provider_ops {
                 void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
         /* Deletes one machine with its data; no error when it does not exist. Calls fn once. */
         void (*destroy)(struct provider_run *run, struct machine *m,
+                void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
+        /* Deletes one outdated machine, so that create makes it anew: its address, its name and its
+         * volumes for data stay. Calls fn once; its state is MACHINE_ABSENT then. NULL: machines
+         * of this provider are never outdated. */
+        void (*retire)(struct provider_run *run, struct machine *m,
                 void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
         /* After the last machine: removes what prepare created for this cluster alone. */
         int (*cleanup)(struct provider_run *run, struct error *err);

@@ -1,4 +1,5 @@
 #include "provider/suggest.h"
+#include "provider/aws/suggest.h"
 #include "provider/openstack/suggest.h"
 
 void suggest_put(struct suggestions *s, const char *key, const char *value)
@@ -19,5 +20,7 @@ int provider_suggest(
         const char *provider, struct arena *a, struct suggestions *out, struct error *err)
 {
         *out = (struct suggestions){ 0 };
-        return streq(provider, "openstack") ? openstack_suggest(a, out, err) : 0;
+        return streq(provider, "openstack") ? openstack_suggest(a, out, err)
+               : streq(provider, "aws")     ? aws_suggest(a, out, err)
+                                            : 0;
 }

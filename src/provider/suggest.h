@@ -4,10 +4,10 @@
 
 #include "config/cluster.h"
 
-#define SUGGEST_MAX 8
+#define SUGGEST_MAX 12
 
 struct suggestions {
-        struct pair v[SUGGEST_MAX]; /* "image": "debian-12" */
+        struct pair v[SUGGEST_MAX]; /* "image": "debian-12"; a list as "[a, b]", of names only */
         size_t n;
 };
 

@@ -41,6 +41,8 @@ struct fault {
 
 enum how { HOW_PLAIN, HOW_LOST, HOW_REFUSED, HOW_NOT_YET };
 
+struct fake_event;
+
 struct fake_node {
         char version[16];     /* of its kubelet, by the API's word */
         char given[16];       /* of what was applied last */
@@ -53,8 +55,11 @@ struct fake_node {
         bool cordoned, moved; /* moved: its pod was evicted */
         bool gone;            /* its Node is deleted */
         bool outdated;        /* its operating system wants a reboot */
-        unsigned boots;       /* how often it was rebooted */
-        int64_t goes_down;    /* when a reboot that was ordered begins; 0: none was */
+        bool old;             /* its machine is outdated */
+        unsigned made;        /* how often it was made */
+        struct fake_event *making;
+        unsigned boots;    /* how often it was rebooted */
+        int64_t goes_down; /* when a reboot that was ordered begins; 0: none was */
         struct link *link;
 };
 struct fake_peer {
@@ -86,6 +91,7 @@ struct world {
         uint64_t last_id;
         uint64_t applied[FAKE_NODES]; /* raft's applied index of each */
         size_t leader;                /* who leads etcd */
+        unsigned no_leader;           /* a bit for each node whose member sees no leader */
         const char *snapshot_from;    /* who was asked to take one */
         size_t opened, closed;        /* links */
         size_t slots;                 /* how many may be open at once; 0: one for each node */
@@ -95,6 +101,7 @@ struct world {
                 releases[4];  /* of helm, in namespace shop; revision 0: it is not there */
         const char *manifest; /* an older one is in the inventory; NULL: none */
         struct fake_thing balancer, volume;
+        unsigned balanced; /* a bit for each control-plane node that the provider's balancer has */
         bool workload;     /* whose pod uses the volume, and comes back as long as it is there */
         bool early;        /* a node was reset while they were there */
         const char *wrong; /* something went before what it must wait for; NULL: nothing did */
@@ -138,12 +145,26 @@ bool fake_outside_there(void);            /* a load balancer or a volume */
 json_t *fake_list(const char *path);      /* items */
 void fake_deleted(const char *documents); /* these are to go */
 
+/* ---- machines that are made anew: fake_machines.c ---- */
+
+/* The provider of the site can do it; those of nodes that are `old` are outdated. */
+void fake_machines(struct site *s, struct provider_ops *ops);
+void fake_machines_end(void);
+
+/* ---- runs of test_async.c, and single ones: fake_alone.c ---- */
+
+int up_run(struct site *s, struct error *err);
+void test_snapshot_without_name(void **state);
+void test_upgrade_without_api(void **state);
+void test_look_gives_up(void **state);
+
 /* ---- a site ---- */
 
 /* A live cluster of three control-plane nodes and two workers with this version wanted; `running`
  * is what all of them run. */
 void fake_begin(struct site *s, const char *wanted, const char *running, size_t slots);
 void fake_end(struct site *s);
+struct provider_ops *fake_ops(void);
 const char *fake_dir(void); /* the state directory of this run */
 void fake_release(void);    /* after the last */
 void fake_show(const struct run *r);

@@ -261,6 +261,8 @@ static void node_applied(struct link *l)
                 world.early = true;
         if (l->mode != APPLY_ALL || !e)
                 return;
+        if (n->fresh) /* its kubelet registers */
+                n->gone = n->cordoned = n->moved = false;
         n->fresh = false;
         snprintf(n->given, sizeof(n->given), "%s", e->content);
         n->starts = fake_now() + STARTS_MS;
@@ -442,7 +444,8 @@ static int etcdctl(size_t node, const char *const *w, struct str *out, struct st
                 str_addf(out,
                         "[{\"Status\":{\"header\":{\"member_id\":%zu,\"cluster_id\":7,\"revision\":9},\"leader\":%zu,\"dbSize\":4096,\"raftIndex\":%" PRIu64
                         ",\"raftAppliedIndex\":%" PRIu64 "}}]",
-                        node + 1, world.leader + 1, world.applied[node], world.applied[node]);
+                        node + 1, world.no_leader & 1U << node ? 0 : world.leader + 1,
+                        world.applied[node], world.applied[node]);
         else
                 str_add(out, "[{\"health\":true}]");
         return 0;

@@ -281,6 +281,7 @@ void fake_end(struct site *s)
 {
         struct error err CLEANUP(error_release) = { 0 };
         struct event_base *base = world.base;
+        fake_machines_end();
         s->identity = (struct identity){ .lock = -1 }; /* its texts are the fixture's */
         world.run = NULL;
         site_release(s);
@@ -292,6 +293,8 @@ void fake_end(struct site *s)
         free(dir);
         arena_release(&arena);
 }
+
+struct provider_ops *fake_ops(void) { return &ops; }
 
 const char *fake_dir(void) { return dir; }
 

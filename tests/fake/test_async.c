@@ -12,6 +12,7 @@
 #include "cluster/site/op.h"
 #include "cluster/up/up.h"
 #include "cluster/leave/leave.h"
+#include "cluster/plan/plan.h"
 #include "cluster/plan/reboot.h"
 #include "cluster/etcd/restore/restore.h"
 #include "cluster/upgrade/upgrade.h"
@@ -30,7 +31,7 @@ struct scenario {
 static int (*run_as)(struct site *s, struct error *err);
 
 /* The plan is made, and done as it is. */
-static int up_run(struct site *s, struct error *err)
+int up_run(struct site *s, struct error *err)
 {
         int r = up_observe(s, err);
         return r < 0 ? r : up_apply(s, err);
@@ -166,6 +167,61 @@ static void reboot_check_all(struct site *s, int result)
                 assert_false(world.nodes[i].outdated);
         }
         assert_true(step_of(s, "reboot", "w1")->began >= step_of(s, "healthy", "c2")->ended);
+}
+
+/* Two control-plane nodes and both workers have machines of another flavor. */
+static void anew_old(void)
+{
+        world.nodes[0].old = world.nodes[2].old = world.nodes[3].old = world.nodes[4].old = true;
+}
+
+static void anew_begin(struct site *s)
+{
+        anew_old();
+        fake_machines(s, fake_ops());
+        up_begin(s);
+}
+
+static void anew_is_over(struct site *s, int result)
+{
+        size_t voters = 0;
+        all_given(s, result);
+        for (size_t i = 0; i < world.peer_count; i++)
+                voters += !world.peers[i].learner && *world.peers[i].client;
+        assert_int_equal(voters, 3);
+        assert_int_equal(world.peer_count, 3);
+        assert_int_equal(world.balanced, 7);
+        for (size_t i = 0; i < FAKE_NODES; i++)
+                assert_false(world.nodes[i].old || world.nodes[i].gone || world.nodes[i].away);
+}
+
+static void anew_check_all(struct site *s, int result)
+{
+        struct str text CLEANUP(str_release) = { 0 };
+        anew_is_over(s, result);
+        s->machines[0].outdated = "flavor b instead of a"; /* as before the run */
+        plan_text(s, false, &text);
+        assert_non_null(strstr(str_text(&text),
+                "c1        replace  rolling replacement: drain it, make its machine anew (flavor b instead of a) with the same address, then install everything; its etcd joins as a learner and is promoted\n"));
+        assert_null(strstr(str_text(&text), "c2 "));
+        for (size_t i = 0; i < FAKE_NODES; i++)
+                assert_int_equal(world.nodes[i].made, i != 1);
+        assert_true(step_of(s, "machine out", "c3")->began >= step_of(s, "healthy", "c1")->ended);
+        assert_true(step_of(s, "machine out", "w1")->began >= step_of(s, "healthy", "c3")->ended);
+}
+
+static void anew_refused_begin(struct site *s)
+{
+        anew_begin(s);
+        world.no_leader = 1U << 1;
+}
+
+static void anew_refused_check(struct site *s, int result)
+{
+        assert_true(result < 0);
+        for (size_t i = 0; i < FAKE_NODES; i++)
+                assert_int_equal(world.nodes[i].made, 0);
+        assert_int_equal(world.peer_count, 3);
 }
 
 static void down_begin(struct site *s)
@@ -436,6 +492,11 @@ static const struct scenario scenarios[] = {
         { "rollback", FAKE_OLD, FAKE_NEW, down_begin, all_given },
         { "reboot", FAKE_NEW, FAKE_NEW, reboot_begin, reboot_check_all },
         { "reboot, one link", FAKE_NEW, FAKE_NEW, reboot_begin, reboot_check_all, 1 },
+        { "replacement", FAKE_NEW, FAKE_NEW, anew_begin, anew_check_all },
+        { "replacement, one link", FAKE_NEW, FAKE_NEW, anew_begin, anew_check_all, 1 },
+        { "replacement, a member is not healthy", FAKE_NEW, FAKE_NEW, anew_refused_begin,
+                anew_refused_check },
+        { "replacement and upgrade", FAKE_NEW, FAKE_OLD, anew_begin, anew_refused_check },
         { "snapshot", FAKE_NEW, FAKE_NEW, snapshot_begin, good },
         { "restore", FAKE_NEW, FAKE_NEW, restore_begin, good },
         { "nothing to do, four links", FAKE_NEW, FAKE_NEW, up_begin, one_link_a_node, 4 },
@@ -614,6 +675,59 @@ static void test_interrupted_and_again(void **state)
         assert_true(all > 0);
 }
 
+/* A replacement with this fault, and then another run. Returns how many events the first had. */
+static size_t anew_and_again(struct fault f)
+{
+        struct site s;
+        struct error err CLEANUP(error_release) = { 0 }, first CLEANUP(error_release) = { 0 };
+        struct world kept;
+        world.faults[0] = f;
+        world.faults[1] = none;
+        fake_begin(&s, FAKE_NEW, FAKE_NEW, 0);
+        anew_begin(&s);
+        s.found.record.existed = true;
+        up_run(&s, &first);
+        kept = world;
+        fake_end(&s);
+        nothing_leaks(&s);
+        world.faults[0] = none;
+        fake_begin(&s, FAKE_NEW, FAKE_NEW, 0);
+        memcpy(world.nodes, kept.nodes, sizeof(kept.nodes));
+        memcpy(world.peers, kept.peers, sizeof(kept.peers));
+        world.peer_count = kept.peer_count;
+        world.last_id = kept.last_id;
+        for (size_t i = 0; i < FAKE_NODES; i++) {
+                world.nodes[i].link = NULL;
+                world.nodes[i].making = NULL;
+                world.nodes[i].starts = 0;
+        }
+        fake_machines(&s, fake_ops());
+        s.found.record.existed = true;
+        int r = up_run(&s, &err);
+        if (r < 0) {
+                fprintf(stderr, "after fault %d at %zu of %s: %s\n", f.kind, f.at,
+                        fake_names[f.victim], err.message);
+                fake_show(&s.run);
+        }
+        anew_is_over(&s, r);
+        nothing_leaks(&s);
+        fake_end(&s);
+        return kept.seen;
+}
+
+/* Wherever the first run was cut, killed or refused: the next one ends it. */
+static void test_replaced_and_again(void **state)
+{
+        static const enum fault_kind kinds[] = { FAULT_CUT, FAULT_CUT_ALL, FAULT_INTERRUPT,
+                FAULT_LOST, FAULT_REFUSE };
+        world.story = "the run after an interrupted replacement";
+        size_t n = anew_and_again(none);
+        for (size_t at = 1; at <= n; at += fault_distance())
+                for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+                        anew_and_again((struct fault){ kinds[k], at, at % FAKE_NODES });
+        fprintf(stderr, "%zu events, %zu runs\n", n, n * ARRAY_SIZE(kinds));
+}
+
 /* Who has applied most takes the snapshot, also when it leads. */
 static void test_snapshot_of_the_newest(void **state)
 {
@@ -631,75 +745,6 @@ static void test_snapshot_of_the_newest(void **state)
                         assert_string_equal(world.snapshot_from, fake_names[newest]);
                         fake_end(&s);
                 }
-}
-
-/* Where no snapshot can be named nothing is upgraded. */
-static void test_snapshot_without_name(void **state)
-{
-        struct site s;
-        struct error err CLEANUP(error_release) = { 0 };
-        memset(world.faults, 0, sizeof(world.faults));
-        fake_begin(&s, FAKE_NEW, FAKE_OLD, 0);
-        assert_int_equal(file_write(arena_printf(s.arena, "%s/snapshots", s.identity.dir), "", 0,
-                                 0600, 0, NULL, &err),
-                0); /* no directory can be made */
-        assert_true(up_run(&s, &err) < 0);
-        assert_non_null(strstr(err.message, "no snapshot can be taken before the upgrade"));
-        for (size_t i = 0; i < FAKE_NODES; i++)
-                assert_string_equal(world.nodes[i].given, FAKE_OLD);
-        fake_end(&s);
-}
-
-/* Nor without the API: the versions of its groups could not be kept for the way back. */
-static void test_upgrade_without_api(void **state)
-{
-        struct site s;
-        struct error err CLEANUP(error_release) = { 0 };
-        const struct step *remember = NULL;
-        memset(world.faults, 0, sizeof(world.faults));
-        fake_begin(&s, FAKE_NEW, FAKE_OLD, 0);
-        world.api_gone = true;
-        assert_true(up_run(&s, &err) < 0);
-        for (const struct step *one = s.run.first; one; one = one->next)
-                if (streq(one->name, "remember"))
-                        remember = one;
-        assert_non_null(remember);
-        assert_int_equal(remember->state, STEP_FAILED);
-        assert_non_null(strstr(remember->err.hint, "an upgrade needs the API"));
-        for (size_t i = 0; i < FAKE_NODES; i++)
-                assert_string_equal(world.nodes[i].given, FAKE_OLD);
-        fake_end(&s);
-}
-
-/* A look at etcd that gives up leaves nothing of what it still waited for: the sanitizers see it.
- */
-static void test_look_gives_up(void **state)
-{
-        static const enum fault_kind kinds[] = { FAULT_NONE, FAULT_DELAY, FAULT_LOST, FAULT_CUT };
-        size_t n = 1, late = 0;
-        for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
-                for (size_t at = 1; at <= n; at++) {
-                        struct site s;
-                        struct etcd_view v;
-                        struct error err CLEANUP(error_release) = { 0 };
-                        size_t answered = 0;
-                        world.faults[0] = (struct fault){ kinds[k], at, 0 };
-                        world.faults[1] = none;
-                        fake_begin(&s, FAKE_NEW, FAKE_NEW, 0);
-                        assert_int_equal(etcd_look(&s, &v, &err), 0);
-                        for (size_t i = 0; i < v.count; i++) {
-                                answered += v.seen[i].answered;
-                                late += v.seen[i].trouble &&
-                                        strstr(v.seen[i].trouble, "no answer within");
-                        }
-                        assert_true(answered >= (kinds[k] ? 2 : 3) && v.quorum);
-                        n = kinds[k] ? n : world.seen;
-                        etcd_view_release(&v);
-                        fake_end(&s);
-                        if (!kinds[k])
-                                break;
-                }
-        assert_true(n > 9 && late > 0);
 }
 
 #define PAIRS 150
@@ -731,6 +776,7 @@ int main(void)
         const struct CMUnitTest tests[] = { cmocka_unit_test(test_without_fault),
                 cmocka_unit_test(test_one_fault), cmocka_unit_test(test_two_faults),
                 cmocka_unit_test(test_interrupted_and_again),
+                cmocka_unit_test(test_replaced_and_again),
                 cmocka_unit_test(test_snapshot_of_the_newest),
                 cmocka_unit_test(test_snapshot_without_name),
                 cmocka_unit_test(test_upgrade_without_api), cmocka_unit_test(test_look_gives_up) };

@@ -1,4 +1,4 @@
-"""An OpenStack on paper: keystone, nova, neutron, octavia and glance, as many calls as slipway makes, answered from memory. It keeps what real ones
+"""An OpenStack on paper: keystone, nova, neutron, octavia, glance and cinder, as many calls as slipway makes, answered from memory. It keeps what real ones
 keep (a port binds to one server, an address is given once, a network with ports is not deleted, quotas), and misbehaves by (call, nth).
 For tests that must be quick; the real services judge in test_openstack.py."""
 import ipaddress
@@ -27,10 +27,13 @@ class Paper:
         self.faults, self.asked, self.log, self.hidden, self.late = {}, Counter(), [], {}, []
         self.lock = threading.RLock()
         self.blind = False  # filters for marks are not known, and therefore ignored
-        self.quota = {"servers": 100, "ports": 500, "credentials": 10}
+        self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1, "credentials": 10}
+        self.cinder = True  # the catalogue has it
+        self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
+        self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
         self.roles = ["admin", "member", "reader", "load-balancer_member"]
         self.restricted = False  # who is logged in has an application credential, which makes no others
-        self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers", "credentials")}
+        self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers", "credentials", "volumes")}
         self.add("networks", {"name": "public", "router:external": True, "description": ""})
         self.add("networks", {"name": "theirs", "description": "somebody else's"})
         self.add("security-groups", {"name": "default", "description": "Default", "security_group_rules": []})
@@ -52,7 +55,7 @@ class Paper:
     def ours(self, mark):
         """Everything with the mark, and server groups by their name."""
         return [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
-                if t.get("description") == mark or mark in t.get("tags", []) or (kind == "server_groups" and mark.removeprefix("slipway-") in t["name"])]
+                if t.get("description") == mark or mark in t.get("tags", []) or t.get("metadata", {}).get("slipway-mark") == mark or (kind == "server_groups" and mark.removeprefix("slipway-") in t["name"])]
 
     def posts(self):
         return [c for c in self.log if c[0] in ("POST", "PUT", "DELETE") and not c[1].endswith("/auth/tokens")]
@@ -103,11 +106,51 @@ class Paper:
         gone = self.things[kind].pop(id)
         for rule in gone.get("security_group_rules", []):
             self.things["security-group-rules"].pop(rule["id"], None)
+        if kind == "volumes" and gone["status"] not in ("available", "error"):
+            self.things[kind][id] = gone
+            raise Refused(400, f"Invalid volume: Volume status must be available or error, not {gone['status']}")
         if kind == "servers":
+            for v in self.things["volumes"].values():
+                if any(a["server_id"] == id for a in v["attachments"]):
+                    v.update(status="available", attachments=[])
             for p in self.things["ports"].values():
                 p["device_id"] = "" if p["device_id"] == id else p["device_id"]
         if kind == "loadbalancers" and not [n for n in self.things["ports"].values() if n["id"] == gone["vip_port_id"]]:
             raise Refused(500, "its port is gone")
+
+    def attach(self, volume, server):
+        v = self.things["volumes"].get(volume)
+        if not v or v["status"] != "available":
+            raise Refused(400, f"Invalid volume: {volume} is {v['status'] if v else 'absent'}")
+        v.update(status="in-use", attachments=[{"server_id": server, "device": "/dev/vdb"}])
+
+    def cinder_answer(self, method, path, one, body):
+        volumes = self.things["volumes"]
+        if path == ["types"]:
+            return 200, {"volume_types": [{"id": "t1", "name": "fast"}]}
+        if path == ["limits"]:
+            return 200, {"limits": {"absolute": {"maxTotalVolumes": self.quota["volumes"], "totalVolumesUsed": len(volumes), "maxTotalVolumeGigabytes": self.quota["gigabytes"],
+                                                 "totalGigabytesUsed": sum(v["size"] for v in volumes.values())}}}
+        if path == ["volumes", "detail"]:
+            wanted = {} if self.blind else json.loads(one.get("metadata") or "{}")
+            listed = [dict(v) for v in self.visible("volumes") if wanted.items() <= v["metadata"].items()]
+            for v in volumes.values():  # it takes a while
+                v["status"] = "available" if v["status"] == "creating" else v["status"]
+            return 200, {"volumes": listed}
+        if method == "DELETE":
+            self.delete("volumes", path[1])
+            return 202, None
+        if len(volumes) >= self.quota["volumes"]:
+            raise Refused(413, "VolumeLimitExceeded")
+        new = self.add("volumes", {"status": "creating", "attachments": [], "description": None, **body["volume"]})
+        if "imageRef" in new:
+            new["volume_image_metadata"] = {"image_id": new["imageRef"]}
+        return 202, {"volume": new}
+
+    def flavor(self, id):
+        """As nova tells it of a server (2.47 and later): without its id."""
+        f = next((f for f in self.flavors if f["id"] == id), self.flavors[0])
+        return {"original_name": f["name"], "vcpus": f["vcpus"], "ram": f["ram"], "disk": f["disk"]}
 
     def server(self, body, late=False):
         """late: as nova ends a call that began before another one took the port."""
@@ -119,7 +162,13 @@ class Paper:
             raise Refused(409, f"Port {port['id']} is still in use.")
         new = self.add("servers", {"name": s["name"], "status": "ACTIVE", "tags": s["tags"], "metadata": s["metadata"], "user_data": s["user_data"],
                                    "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(0)), "OS-EXT-AZ:availability_zone": s.get("availability_zone") or "nova",
-                                   "OS-EXT-STS:power_state": 1, "hint": body.get("os:scheduler_hints")})
+                                   "OS-EXT-STS:power_state": 1, "hint": body.get("os:scheduler_hints"), "image": {"id": s["imageRef"]} if s.get("imageRef") else "",
+                                   "flavor": self.flavor(s.get("flavorRef"))})
+        if late and port["device_id"]:
+            s = {**s, "block_device_mapping_v2": []}
+        for disk in s.get("block_device_mapping_v2", []):
+            if disk["source_type"] == "volume":
+                self.attach(disk["uuid"], new["id"])
         if port["device_id"]:
             new.update({"status": "ERROR", "OS-EXT-STS:power_state": 0, "fault": {"message": f"Port {port['id']} is still in use."}})
         else:
@@ -148,10 +197,12 @@ class Paper:
             return self.nova(method, path.removeprefix("/compute/v2.1/").split("/"), one, body)
         if path.startswith("/lb/v2/lbaas/"):
             return self.octavia(method, path.removeprefix("/lb/v2/lbaas/").split("/"), one, body)
+        if path.startswith("/volume/v3/p/"):
+            return self.cinder_answer(method, path.removeprefix("/volume/v3/p/").split("/"), one, body)
         if path.startswith("/identity/v3/users/u1/application_credentials"):
             return self.keystone(method, path.split("/")[6:], body)
         if path == "/image/v2/images":
-            return 200, {"images": [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}] if one.get("name") == "debian-12" else []}
+            return 200, {"images": [i for i in self.images if i["name"] == one.get("name") or i["id"] == one.get("id")]}
         raise Refused(404, path)
 
     def keystone(self, method, path, body):
@@ -221,17 +272,20 @@ class Paper:
         if path[0] == "servers" and method == "DELETE":
             self.delete("servers", path[1])
             return 204, None
+        if path[0] == "servers" and path[2:] == ["os-volume_attachments"]:
+            self.attach(body["volumeAttachment"]["volumeId"], path[1])
+            return 200, {"volumeAttachment": {}}
         if path[0] == "servers" and path[2:] == ["action"]:
             server = self.things["servers"][path[1]]
             server["status"] = {"os-start": "ACTIVE", "os-stop": "SHUTOFF"}.get(next(iter(body)), server["status"])
             return (200, {"output": "booted\n"}) if "os-getConsoleOutput" in body else (202, None)
         if path == ["flavors", "detail"]:
-            return 200, {"flavors": [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]}
+            return 200, {"flavors": self.flavors}
         if path == ["os-availability-zone"]:
             return 200, {"availabilityZoneInfo": [{"zoneName": z, "zoneState": {"available": True}} for z in ("nova", "other")]}
         if path == ["limits"]:
-            return 200, {"limits": {"absolute": {"maxTotalInstances": self.quota["servers"], "totalInstancesUsed": len(self.things["servers"]), "maxTotalCores": -1,
-                                                 "totalCoresUsed": 0, "maxTotalRAMSize": -1, "totalRAMUsed": 0}}}
+            return 200, {"limits": {"absolute": {"maxTotalInstances": self.quota["servers"], "totalInstancesUsed": len(self.things["servers"]), "maxTotalCores": self.quota["cores"],
+                                                 "totalCoresUsed": sum(s["flavor"]["vcpus"] for s in self.things["servers"].values()), "maxTotalRAMSize": -1, "totalRAMUsed": 0}}}
         if path[0] == "os-server-groups":
             if method == "GET":
                 return 200, {"server_groups": list(self.things["server_groups"].values())}
@@ -280,7 +334,8 @@ class Handler(BaseHTTPRequestHandler):
     def token(self):
         stamp = lambda t: time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(t))  # noqa: E731
         at = lambda path: [{"interface": "public", "region": "RegionOne", "region_id": "RegionOne", "url": self.paper.url + path}]  # noqa: E731
-        catalog = [{"type": t, "endpoints": at(p)} for t, p in (("compute", "/compute/v2.1"), ("network", "/network"), ("load-balancer", "/lb"), ("image", "/image"))]
+        catalog = [{"type": t, "endpoints": at(p)} for t, p in (("compute", "/compute/v2.1"), ("network", "/network"), ("load-balancer", "/lb"), ("image", "/image"),
+                                                                              *([("volumev3", "/volume/v3/p")] if self.paper.cinder else []))]
         self.send(201, {"token": {"expires_at": stamp(time.time() + 3600), "issued_at": stamp(time.time()), "project": {"id": PROJECT}, "user": {"id": "u1"},
                                   "roles": [{"id": r, "name": r} for r in self.paper.roles], "catalog": catalog}}, {"X-Subject-Token": "gAAAA-SECRET"})
 

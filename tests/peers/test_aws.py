@@ -109,6 +109,7 @@ def check_machines(front, c):
         data = base64.b64decode(parse_qs(text)["UserData"][0])
         data = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
         assert "ssh-ed25519 AAAA" in data and key not in data and "PRIVATE KEY" not in data
+        assert ("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol" in data) == ("InstanceType=m5.large" in text)  # the control plane has a volume
     assert sum("InstanceMarketOptions.MarketType=spot" in text for text in runs) == 2
     assert not any(word in entry[1] for entry in front.log for word in ("PRIVATE", "SECRET", key))
     groups = ec2.describe_security_groups(Filters=[{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}])["SecurityGroups"]
@@ -136,6 +137,89 @@ def test_a_machine_deleted_behind_our_back(cluster, front):
     assert counts(front) == WHOLE | {"instance": 4, "interface": 4, "volume": 7}
     cluster.tool("up")
     assert counts(front) == WHOLE and cluster.machines()["worker-2"]["providerID"] != before["worker-2"]["providerID"]
+
+
+def outdated(said):
+    return {line["outdated"]: line["why"] for line in said if "outdated" in line}
+
+
+def held(front):
+    """What stays when a machine is made anew: interfaces and volumes for data, by their roles."""
+    ec2, by = client(front, "ec2"), [{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}]
+    role = lambda tags: next(t["Value"] for t in tags if t["Key"] == "slipway.dev/role")  # noqa: E731
+    return ({role(i["TagSet"]): (i["NetworkInterfaceId"], i["PrivateIpAddress"]) for i in ec2.describe_network_interfaces(Filters=by)["NetworkInterfaces"]},
+            {role(v["Tags"]): v["VolumeId"] for v in ec2.describe_volumes(Filters=by)["Volumes"] if not role(v["Tags"]).startswith("root/")})
+
+
+def test_replacement(cluster, front):
+    """Another type, AMI or system disk in the file makes machines outdated, and they are made anew with interface, address and volumes. The same AMI by its name does not."""
+    cluster.tool("up")
+    before, kept = cluster.machines(), held(front)
+    ami = client(front, "ec2").describe_images(ImageIds=[cluster.image])["Images"][0]
+    cluster.edit(f"image: {cluster.image}", f"image: {{name: \"{ami['Name']}\", owner: \"{ami['OwnerId']}\"}}")
+    front.made = []
+    said = cluster.tool("survey")
+    assert not outdated(said) and said[-1] == {"changes": False}
+    cluster.edit("instanceType: m5.xlarge", "instanceType: m5.2xlarge")
+    said = cluster.tool("survey")
+    assert outdated(said) == {f"worker-{i}": "type m5.2xlarge instead of m5.xlarge" for i in (1, 2)} and front.made == []
+    assert {"line": "machines of pool worker, made anew one after the other: 2 × m5.2xlarge spot (8 vCPUs, 32768 MiB)"} in said
+    cluster.tool("replace")
+    after = cluster.machines()
+    assert counts(front) == WHOLE and unique(front) and held(front) == kept
+    assert {n for n in after if after[n]["providerID"] != before[n]["providerID"]} == {"worker-1", "worker-2"} and {m["state"] for m in after.values()} == {"running"}
+    front.log = []
+    assert not outdated(cluster.tool("survey")) and calls(front) <= CALLS_MOST
+    # the system disk, and another AMI for the control plane
+    other = next(i["ImageId"] for i in client(front, "ec2").describe_images(Owners=["amazon"])["Images"] if i["ImageId"] != cluster.image and i["Architecture"] == ami["Architecture"])
+    cluster.edit("rootVolume: {size: 30GiB}", "rootVolume: {size: 40GiB}")
+    cluster.edit("instanceType: m5.large", f"instanceType: m5.large, image: {other}")
+    why = outdated(cluster.tool("survey"))
+    assert why["worker-1"] == "system disk of 40 GiB, gp3, encrypted instead of 30 GiB, gp3, encrypted" and why["control-3"] == f"AMI {other} instead of {cluster.image}"
+    for call in ("TerminateInstances", "RunInstances"):
+        front.fault(call, *KILLS)
+    while any(front.faults.values()):
+        cluster.tool("replace", ok=None)
+        assert cluster.status == -9 and unique(front), front.faults
+    cluster.tool("replace")
+    assert not outdated(cluster.tool("survey")) and counts(front) == WHOLE and held(front) == kept
+    assert {n: m["ip"] for n, m in cluster.machines().items()} == {n: m["ip"] for n, m in before.items()}
+
+
+def test_the_balancer_has_exactly_these(cluster, front):
+    """A node that leaves to come back is taken out, and put in again by the same run."""
+    cluster.tool("up")
+    machines = cluster.machines()
+    cluster.tool("members", "control-1", "control-3")
+    assert targets(front) == {machines[f"control-{i}"]["ip"] for i in (1, 3)}
+    front.fault("RegisterTargets", (503, "Unavailable", "x"))
+    cluster.tool("members", "control-1", "control-2", "control-3")
+    assert targets(front) == {machines[f"control-{i}"]["ip"] for i in (1, 2, 3)}
+
+
+def test_rules_follow_the_file(front, tmp_path):
+    """Networks that the file no longer has lose their rules; somebody else's rule in the group stays."""
+    ec2 = client(front, "ec2")
+    c = Cloud(front, tmp_path, more="      access: {ssh: [192.0.2.0/24, 198.51.100.0/24], nodePorts: [192.0.2.0/24]}", pools=SMALL)
+    c.tool("up")
+    by = [{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}, {"Name": "tag:slipway.dev/role", "Values": ["nodes"]}]
+    group = lambda: ec2.describe_security_groups(Filters=by)["SecurityGroups"][0]  # noqa: E731
+    rules = lambda: sorted((p["IpProtocol"], p.get("FromPort"), r["CidrIp"]) for p in group()["IpPermissions"] for r in p["IpRanges"])  # noqa: E731
+    ec2.authorize_security_group_ingress(GroupId=group()["GroupId"], IpPermissions=[{"IpProtocol": "tcp", "FromPort": 9100, "ToPort": 9100, "IpRanges": [{"CidrIp": "203.0.113.0/24", "Description": "theirs"}]}])
+    before = rules()
+    assert ("tcp", 22, "198.51.100.0/24") in before and ("udp", 30000, "192.0.2.0/24") in before
+    c.edit(", 198.51.100.0/24], nodePorts: [192.0.2.0/24]}", "], nodePorts: [10.0.0.0/8]}")
+    said = c.tool("survey")
+    assert {"line": "unwanted rules of the security group: 1"} in said and {"line": "rules of the security group: 1"} in said and said[-1] == {"changes": True}
+    front.fault("RevokeSecurityGroupIngress", "kill before", (503, "Unavailable", "x"), "kill after")
+    for _ in range(2):
+        c.tool("up", ok=None)
+        assert c.status == -9
+    c.tool("up")
+    gone, new = {("tcp", 22, "198.51.100.0/24"), ("tcp", 30000, "192.0.2.0/24"), ("udp", 30000, "192.0.2.0/24")}, {("tcp", 30000, "10.0.0.0/8"), ("udp", 30000, "10.0.0.0/8")}
+    assert set(rules()) == set(before) - gone | new and ("tcp", 9100, "203.0.113.0/24") in rules()
+    assert c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
 
 
 def test_more_and_fewer(cluster, front):
@@ -353,6 +437,69 @@ def test_300_nodes(front, tmp_path):
     front.log = []
     assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
     c.tool("down")
+
+
+# ---- leaks ----
+
+def test_lost_state(front, tmp_path):
+    """A cluster whose state directory is not here can be found and deleted by its prefix, with a file that only has its region."""
+    theirs = foreign(front)
+    c, before = Cloud(front, tmp_path / "lost", more="      iam: {control: managed, worker: managed}", pools=SMALL), theirs()
+    c.tool("up")
+    other = Cloud(front, tmp_path / "other", more="      loadBalancer: none", pools=SMALL, prefix="")
+    other.edit("name: kraken", "name: squid")
+    front.made = []
+    said = other.slipway("leaks")[0]
+    for kind in ("instance", "load balancer", "target group", "NAT gateway", "interface", "volume", "address", "security group", "subnet", "gateway", "route table", "VPC", "profile", "role"):
+        assert re.search(rf"^{kind} +\S+ .* abcde$", said, re.M), (kind, said)
+    assert "belong to other clusters" in said and "slipway-other" not in said
+    other.slipway("leaks", "--delete", "--yes")
+    assert "type abcde, or give --yes" in other.slipway("leaks", "--prefix", "abcde", "--delete", ok=2)[1]
+    assert "nothing is left over" in other.slipway("leaks", "--prefix", "zz99z", "--delete", "--yes")[0] and front.made == []
+    front.fault("TerminateInstances", (503, "Unavailable", "x"), "drop after")
+    front.fault("DeleteVpc", (400, "DependencyViolation", "it is used"))
+    other.slipway("leaks", "--prefix", "abcde", "--delete", "--yes")
+    assert ours(front) == {} and theirs() == before
+    assert "abcde" not in other.slipway("leaks")[0]
+
+
+def test_leaks_of_this_cluster(front, tmp_path):
+    """Machines of no node and of no record; what the nodes have and share is none."""
+    c = Cloud(front, tmp_path)
+    c.slipway("kubeconfig")  # makes the Identity
+    c.prefix = json.loads((tmp_path / ".slipway/kraken/identity.json").read_text())["prefix"]
+    c.tool("up")
+    assert "of no node" not in c.slipway("leaks")[0]
+    whole = ours(front, c.prefix)
+    c.edit("name: worker, count: 2", "name: worker, count: 1")
+    leaks = [x for x in json.loads(c.slipway("leaks", "-o", "json")[0]) if x["ours"]]
+    assert sorted((x["kind"], x["name"]) for x in leaks) == [("instance", "worker-2"), ("interface", "worker-2"), ("volume", "worker-2")]
+    front.fault("TerminateInstances", "drop after")
+    front.fault("DeleteNetworkInterface", (400, "InvalidNetworkInterface.InUse", "x"))
+    c.slipway("leaks", "--delete", "--yes")
+    assert "of no node" not in c.slipway("leaks")[0]
+    assert ours(front, c.prefix) == {k: [r for r in v if r not in ("node/worker-2", "root/worker-2")] for k, v in whole.items()}
+    c.tool("down")
+    assert ours(front, c.prefix) == {}
+
+
+def test_init_asks(front, tmp_path):
+    """A first file with what the account has in its region; it passes check and plan."""
+    c = Cloud(front, tmp_path, pools=SMALL)
+    ec2 = client(front, "ec2")
+    said = c.slipway("init", "--provider", "aws", "--name", "mine", "--force")[0]
+    assert "look at the names, which the cloud has" in said and front.made == []
+    text = c.file.read_text()
+    subnets = ec2.describe_subnets()["Subnets"]
+    assert "region: eu-central-1\n" in text and "zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n" in text
+    assert f"# vpc: {{id: {subnets[0]['VpcId']}, subnets: [subnet-" in text and re.search(r"count: 3, instanceType: (m7i|m6i|m5).large}", text), text
+    assert 'owner: "' in text
+    c.slipway("check")
+    del front.log[:]
+    other = subprocess.run([SLIPWAY, "init", "--provider", "aws", "-f", "other.yaml"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                           env={k: v for k, v in c.env().items() if not k.startswith("AWS_")})
+    assert other.returncode == 0 and "could not be asked" not in other.stderr and front.log == []  # no credentials, no question
+    assert "region: eu-central-1" in (tmp_path / "other.yaml").read_text()
 
 
 # ---- slipway itself ----

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,194 @@ def test_filters_are_ignored(boats):
     assert not cloud.ours(MARK) and json.dumps(cloud.things, sort_keys=True) == foreign
 
 
+LARGE = {"id": "f2", "name": "m1.large", "vcpus": 4, "ram": 4096, "disk": 40}
+
+
+def outdated(said):
+    return {line["outdated"]: line["why"] for line in said if "outdated" in line}
+
+
+def test_replacement(boats):
+    """Another flavor or image in the file makes machines outdated; another image of the same name, or another name of the same one, does not."""
+    cloud, text = boats.cloud, boats.text
+    cloud.flavors.append(LARGE)
+    cloud.images.append({**cloud.images[0], "id": "11111111-2222-3333-4444-555555555555", "name": "debian-13"})
+    boats.must("up")
+    before, ports = boats.listed(), {p["name"]: p["id"] for p in cloud.things["ports"].values() if p["name"]}
+    # a newer image has the name now, and a flavor is given by its id: nothing is outdated
+    cloud.images[0] = {**cloud.images[0], "id": "i9"}
+    boats.write(text.replace("flavor: m1.k8s, zones", "flavor: f1, zones"))
+    assert not outdated(boats.must("survey")) and boats.must("survey")[-1] == {"changes": False}
+    # the workers get another flavor, and the plan says so before anything is sent
+    cloud.log[:] = []
+    boats.write(text.replace("flavor: m1.k8s, zones", "flavor: m1.large, zones"))
+    said = boats.must("survey")
+    assert outdated(said) == {f"worker-{i}": "flavor m1.large instead of m1.k8s" for i in (1, 2)}
+    assert {"line": "made anew, one after the other: 2 servers m1.large: 4 CPUs, 4096 MB of memory each"} in said and not cloud.posts()
+    cloud.quota["cores"] = 13  # 10 are used, and 4 more are needed
+    assert {"problem": "quota: 4 CPUs are needed, and 3 of 13 are free", "hint": "ask for a larger quota, or delete what is not needed"} in boats.call("survey")[1]
+    cloud.quota["cores"] = 14
+    boats.must("replace")
+    after = boats.listed()
+    assert {n: m["ip"] for n, m in after.items()} == {n: m["ip"] for n, m in before.items()} and not cloud.twins(MARK)
+    assert {p["name"]: p["id"] for p in cloud.things["ports"].values() if p["name"]} == ports
+    assert {n for n in after if after[n]["providerID"] != before[n]["providerID"]} == {"worker-1", "worker-2"}
+    cloud.log[:] = []
+    assert not outdated(boats.must("survey")) and len(cloud.log) <= 10
+    # another image, by its id, for all; `up` of machines that are there replaces none
+    boats.write(boats.text.replace("image: debian-12", "image: 11111111-2222-3333-4444-555555555555"))
+    assert set(outdated(boats.must("survey")).values()) == {"image 11111111-2222-3333-4444-555555555555 instead of debian-12"}
+    boats.must("up")
+    assert boats.listed() == after
+    boats.must("replace")
+    boats.write(boats.text.replace("image: 11111111-2222-3333-4444-555555555555", "image: debian-13"))
+    assert not outdated(boats.must("survey")) and len({s["image"]["id"] for s in cloud.things["servers"].values()}) == 1
+    # what the file asks for is not there
+    boats.write(boats.text.replace("flavor: m1.large", "flavor: m1.none"))
+    assert {"problem": "pool worker: there is no flavor m1.none", "hint": "see `openstack flavor list`"} in boats.call("survey")[1]
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+@pytest.mark.parametrize("call", ["DELETE", "POST"])
+@pytest.mark.parametrize("fault", [f if f in ("drop after", "503") else pytest.param(f, marks=pytest.mark.soak) for f in FAULTS])
+def test_replacement_meets_faults(tmp_path, call, fault):
+    """At the deletion of the old server and at the creation of the new one."""
+    b = Boats(tmp_path)
+    try:
+        b.cloud.flavors.append(LARGE)
+        b.must("up")
+        before = b.listed()
+        b.write(b.text.replace("flavor: m1.k8s, zones", "flavor: m1.large, zones"))
+        first = next(s["id"] for s in b.cloud.things["servers"].values() if s["name"] == "worker-1")
+        b.cloud.faults[f"DELETE /compute/v2.1/servers/{first}" if call == "DELETE" else "POST /compute/v2.1/servers"] = [FAULTS[fault]]
+        status, said = b.call("replace")
+        if status:
+            assert any(line.get("error") for line in said)
+            b.must("replace")
+        assert not outdated(b.must("survey")) and not b.cloud.twins(MARK)
+        assert {n: (m["ip"], m["state"]) for n, m in b.listed().items()} == {n: (m["ip"], "running") for n, m in before.items()}
+        b.must("down")
+        assert not b.cloud.ours(MARK)
+    finally:
+        b.cloud.close()
+
+
+DISKS = ("count: 2, flavor: m1.k8s", "count: 2, flavor: m1.k8s, rootVolume: {size: 30GiB, type: fast}, volumes: [{size: 10GiB, mount: /srv/a}, {size: 20GiB, zone: disks, mount: /srv/b}]")
+
+
+@pytest.fixture
+def disks(tmp_path):
+    b = Boats(tmp_path, text=FILE.replace(*DISKS))
+    yield b
+    b.cloud.close()
+
+
+def volumes(cloud):
+    return {v["name"]: v for v in cloud.things["volumes"].values()}
+
+
+def test_volumes(disks):
+    """Made before their servers, found again, attached again, kept by a replacement, and gone with their machines."""
+    cloud, theirs = disks.cloud, disks.cloud.add("volumes", {"name": "worker-1-1", "status": "available", "attachments": [], "size": 1, "metadata": {}})
+    said = disks.must("up")
+    assert {"line": "6 volumes, 120 GB"} in said, said
+    servers = {s["name"]: s for s in cloud.things["servers"].values()}
+    posts = {b["server"]["name"]: b["server"] for m, p, q, text in cloud.log if (m, p) == ("POST", "/compute/v2.1/servers") for b in [json.loads(text)]}
+    ours = {n: v for n, v in volumes(cloud).items() if v is not theirs and v["metadata"].get("slipway-mark") == MARK}
+    assert set(ours) == {f"worker-{i}-{d}" for i in (1, 2) for d in ("root", 1, 2)} and {v["status"] for v in ours.values()} == {"in-use"}
+    assert ours["worker-1-root"]["imageRef"] == "i1" and ours["worker-1-root"]["volume_type"] == "fast" and ours["worker-2-2"]["availability_zone"] == "disks"
+    disk = lambda boot, kind, id, to: {"boot_index": boot, "source_type": kind, "uuid": id, "destination_type": to, "delete_on_termination": to == "local"}  # noqa: E731
+    assert posts["worker-1"]["block_device_mapping_v2"] == [disk(0, "volume", ours["worker-1-root"]["id"], "volume"),
+                                                            *(disk(-1, "volume", ours[f"worker-1-{i}"]["id"], "volume") for i in (1, 2))]
+    assert "imageRef" not in posts["worker-1"] and "block_device_mapping_v2" not in posts["control-1"] and posts["control-1"]["imageRef"] == "i1"
+    # the machine finds them by their ids, in every run
+    import base64
+    data = base64.b64decode(servers["worker-1"]["user_data"]).decode()
+    assert all(f"/dev/disk/by-id/virtio-{ours[f'worker-1-{i}']['id'][:20]}" in data for i in (1, 2)), data
+    before, cloud.log[:] = disks.listed(), []
+    assert disks.must("survey")[-1] == {"changes": False} and len(cloud.log) <= 12, cloud.log
+    # one that was detached is attached again; one that the file has now is made
+    v = volumes(cloud)["worker-2-1"]
+    v.update(status="available", attachments=[])
+    assert {"line": "attach volume 1 of worker-2"} in disks.must("survey")
+    disks.must("up")
+    assert v["status"] == "in-use" and disks.listed() == before
+    disks.write(disks.text.replace("mount: /srv/b}", "mount: /srv/b}, {size: 1GiB, mount: /srv/c}"))
+    assert {"line": "2 volumes, 2 GB"} in disks.must("up") and volumes(cloud)["worker-1-3"]["attachments"][0]["server_id"] == servers["worker-1"]["id"]
+    # another size of the system disk is a replacement: that volume is new, the others stay
+    ids = {n: v["id"] for n, v in volumes(cloud).items()}
+    disks.write(disks.text.replace("rootVolume: {size: 30GiB", "rootVolume: {size: 40GiB"))
+    assert outdated(disks.must("survey"))["worker-2"] == "system disk: a volume of 40 GB, type fast instead of a volume of 30 GB, type fast"
+    disks.must("replace")
+    assert {n for n, v in volumes(cloud).items() if v["id"] != ids[n]} == {"worker-1-root", "worker-2-root"} and {v["size"] for n, v in volumes(cloud).items() if "root" in n} == {40}
+    assert not outdated(disks.must("survey")) and not cloud.twins(MARK)
+    # another image too, although nova says no image of a server that boots from a volume
+    cloud.images.append({**cloud.images[0], "id": "i2", "name": "debian-13"})
+    disks.write(disks.text.replace("image: debian-12", "image: debian-13"))
+    assert set(outdated(disks.must("survey"))) == {"control-1", "control-2", "control-3", "worker-1", "worker-2"}
+    disks.write(disks.text.replace("image: debian-13", "image: debian-12"))
+    # a machine that goes takes its volumes with it
+    disks.must("destroy", "worker-2")
+    assert {n for n in volumes(cloud) if n.startswith("worker-2")} == set()
+    disks.must("up")
+    disks.must("down")
+    assert not cloud.ours(MARK) and list(cloud.things["volumes"]) == [theirs["id"]]
+
+
+def test_volumes_that_cannot_be(disks):
+    """Quotas and types, before anything is made; and a volume that cinder gave up on is deleted by the next run."""
+    disks.cloud.quota.update(volumes=5, gigabytes=119)
+    disks.write(disks.text.replace("type: fast", "type: slow"))
+    problems = [line["problem"] for line in disks.call("up")[1] if "problem" in line]
+    assert problems == ["pool worker: there is no volume type slow", "quota: 6 volumes are needed, and 5 of 5 are free", "quota: 120 GB of volumes are needed, and 119 of 119 are free"]
+    assert not disks.cloud.posts()
+    disks.cloud.quota.update(volumes=6, gigabytes=120)
+    disks.write(disks.text.replace("type: slow", "type: fast"))
+    made = disks.cloud.cinder_answer
+
+    def fails(method, path, one, body):
+        status, answer = made(method, path, one, body)
+        for v in disks.cloud.things["volumes"].values():
+            v["status"] = "error" if v["name"] == "worker-1-2" else v["status"]
+        return status, answer
+    disks.cloud.cinder_answer = fails
+    status, said = disks.call("up")
+    assert status == 1 and any("cinder could not make the volume" in (line.get("error") or "") for line in said), said
+    disks.cloud.cinder_answer = made
+    said = disks.must("up")
+    assert any("delete the unused volume worker-1-2" in line.get("line", "") for line in said)
+    assert {v["status"] for v in volumes(disks.cloud).values()} == {"in-use"} and len(volumes(disks.cloud)) == 6
+    disks.must("down")
+    assert not disks.cloud.ours(MARK)
+
+
+@pytest.mark.parametrize("call", ["POST /volume/v3/p/volumes", "GET /volume/v3/p/volumes/detail", "POST /compute/v2.1/servers"])
+@pytest.mark.parametrize("fault", [f if f in ("drop after", "503") else pytest.param(f, marks=pytest.mark.soak) for f in (*FAULTS, "hidden")])
+def test_volumes_meet_faults(tmp_path, call, fault):
+    b = Boats(tmp_path, text=FILE.replace(*DISKS))
+    try:
+        b.cloud.faults[call] = [FAULTS.get(fault, fault)] * 2
+        for _ in range(3):
+            if b.call("up")[0] == 0:
+                break
+        time.sleep(8 if fault == "hidden" else 0)
+        b.must("up")
+        assert {m["state"] for m in b.listed().values()} == {"running"} and not b.cloud.twins(MARK), b.cloud.twins(MARK)
+        assert len(volumes(b.cloud)) == 6 and {v["status"] for v in volumes(b.cloud).values()} == {"in-use"}
+        b.must("down")
+        assert not b.cloud.ours(MARK), b.cloud.ours(MARK)
+    finally:
+        b.cloud.close()
+
+
+def test_a_cloud_without_cinder(boats):
+    boats.cloud.cinder = False
+    boats.must("up")
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
 def drive(boats, *words, status=0):
     p = subprocess.run([SLIPWAY, *words], cwd=boats.dir, env={**CLEAN, "OS_CLIENT_CONFIG_FILE": str(boats.dir / "clouds.yaml")}, stdin=subprocess.DEVNULL,
                        capture_output=True, text=True, timeout=600)
@@ -180,6 +369,15 @@ def test_leaks_of_this_cluster(boats):
     drive(boats, "leaks", "--delete", "--yes")
     assert "nothing is left over" in drive(boats, "leaks")
     assert len(boats.cloud.ours(f"slipway-{prefix}")) == all - 2
+    # volumes and floating IPs have the name of their node, so that they stay while the record has it
+    boats.write(text.replace("count: 2,", "count: 2, floatingIP: true, volumes: [{size: 1GiB, mount: /srv/a}],"))
+    assert boats.call("up", prefix=prefix)[0] == 0
+    boats.write(boats.text.replace("count: 2,", "count: 1,"))
+    leaks = json.loads(drive(boats, "leaks", "-o", "json"))
+    assert sorted((x["kind"], x["name"]) for x in leaks) == [(kind, "worker-2") for kind in ("floating IP", "port", "server", "volume")]
+    drive(boats, "leaks", "--delete", "--yes")
+    drive(boats, "leaks", "--delete", "--yes")  # a volume in use stays for the second time
+    assert "nothing is left over" in drive(boats, "leaks")
 
 
 def test_init_asks(boats):

@@ -5,6 +5,7 @@
  *     list, prepare, create, destroy, cleanup, stop, kill, start
  *     up        prepare and create        down      destroy and cleanup
  *     survey    what a cloud would make, and what stops it; `up` and `prepare` ask it first
+ *     replace   makes those anew that the survey calls outdated
  *     others    machines that are not in the file        sweep     destroys them
  *     console, members (the balancer has exactly these nodes)
  *     conf      what the cloud's controller and CSI driver get: cloud.conf, with its secret
@@ -155,9 +156,33 @@ static bool do_survey(void)
         for (size_t i = 0; i < s.problem_count; i++)
                 print(json_pack(
                         "{s:s, s:s?}", "problem", s.problems[i].what, "hint", s.problems[i].hint));
+        for (size_t i = 0; i < run.cluster->node_count; i++)
+                if (machines[i].outdated)
+                        print(json_pack("{s:s, s:s}", "outdated", machines[i].node->name, "why",
+                                machines[i].outdated));
         print(json_pack("{s:b}", "changes", s.changes));
         failed |= s.problem_count > 0;
         return !failed;
+}
+
+static void replace_one(struct machine *m)
+{
+        left = 1;
+        ops->retire(&run, m, on_machine, NULL);
+        wait_all();
+        if (failed)
+                return;
+        left = 1;
+        ops->create(&run, m, on_machine, NULL);
+        wait_all();
+}
+
+/* One after the other, as `up` does it. */
+static void do_replace(void)
+{
+        for (size_t i = 0; !failed && i < run.cluster->node_count; i++)
+                if (machines[i].outdated)
+                        replace_one(&machines[i]);
 }
 
 static void sweep_one(const char *name)
@@ -212,23 +237,25 @@ static void verb(const char *v, char **nodes)
                 do_conf();
                 return;
         }
-        if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up"))
+        if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up") || streq(v, "replace"))
                 if (!do_survey())
                         return;
         if (streq(v, "others") || streq(v, "sweep"))
                 do_others(streq(v, "sweep"));
         if (streq(v, "members"))
                 do_members(nodes);
-        if (streq(v, "prepare") || streq(v, "up"))
+        if (streq(v, "prepare") || streq(v, "up") || streq(v, "replace"))
                 do_prepare();
-        if (streq(v, "up") && !failed)
+        if ((streq(v, "up") || streq(v, "replace")) && !failed)
                 all("create", nodes);
         else if (streq(v, "down"))
                 all("destroy", nodes);
         else if (!streq(v, "prepare") && !streq(v, "cleanup") && !streq(v, "up") &&
                  !streq(v, "survey") && !streq(v, "others") && !streq(v, "sweep") &&
-                 !streq(v, "members"))
+                 !streq(v, "members") && !streq(v, "replace"))
                 all(v, nodes);
+        if (streq(v, "replace"))
+                do_replace();
         if (streq(v, "cleanup") || (streq(v, "down") && !failed))
                 do_cleanup();
 }

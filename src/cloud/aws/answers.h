@@ -75,7 +75,10 @@ static const struct answer_field aws_address_fields[] = {
         TAGS(aws_address),
 };
 SCHEMA(aws_address, "address");
-static const struct answer_field aws_range_fields[] = { NEED(aws_range, cidr, "cidrIp") };
+static const struct answer_field aws_range_fields[] = {
+        NEED(aws_range, cidr, "cidrIp"),
+        FIELD(aws_range, description, "description", A_TEXT),
+};
 SCHEMA(aws_range, "range");
 static const struct answer_field aws_peer_fields[] = { FIELD(aws_peer, group, "groupId", A_TEXT) };
 SCHEMA(aws_peer, "group");

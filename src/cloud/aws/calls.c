@@ -177,6 +177,7 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .retry = RETRY_ONCE,
                 .answer = &aws_group_schema },
         [AWS_ALLOW_INGRESS] = SET("allow ingress", "ec2", "AuthorizeSecurityGroupIngress"),
+        [AWS_REVOKE_INGRESS] = SET("revoke ingress", "ec2", "RevokeSecurityGroupIngress"),
         [AWS_CREATE_INTERFACE] = MAKE_TOKEN("network interface", "ec2", "CreateNetworkInterface",
                 "networkInterface", aws_interface),
         [AWS_SET_INTERFACE] =

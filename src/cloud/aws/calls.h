@@ -53,6 +53,7 @@ enum aws_call {
         AWS_CREATE_NAT,
         AWS_CREATE_GROUP,
         AWS_ALLOW_INGRESS,
+        AWS_REVOKE_INGRESS,
         AWS_CREATE_INTERFACE,
         AWS_SET_INTERFACE,
         AWS_CREATE_VOLUME,
@@ -132,7 +133,7 @@ struct aws_address {
         struct pairs tags;
 };
 struct aws_range {
-        const char *cidr;
+        const char *cidr, *description;
 };
 struct aws_peer {
         const char *group;

@@ -17,6 +17,7 @@ static const struct answer_field os_image_fields[] = {
         FIELD(os_image, min_disk, "min_disk", A_NUMBER),
         FIELD(os_image, min_ram, "min_ram", A_NUMBER),
         FIELD(os_image, size, "size", A_NUMBER),
+        FIELD(os_image, bus, "hw_disk_bus", A_TEXT),
 };
 SCHEMA(os_image, "image");
 static const struct answer_field os_flavor_fields[] = {
@@ -193,8 +194,14 @@ static const struct answer_field os_volume_fields[] = {
         FIELD(os_volume, size, "size", A_NUMBER),
         FIELD(os_volume, attachments, "attachments", A_MANY, .sub = &os_attachment_schema),
         FIELD(os_volume, metadata, "metadata", A_PAIRS),
+        FIELD(os_volume, image, "volume_image_metadata.image_id", A_TEXT),
 };
 SCHEMA(os_volume, "volume");
+static const struct answer_field os_volume_type_fields[] = {
+        TEXT_ID(os_volume_type),
+        FIELD(os_volume_type, name, "name", A_TEXT),
+};
+SCHEMA(os_volume_type, "volume type");
 static const struct answer_field os_server_fields[] = {
         TEXT_ID(os_server),
         FIELD(os_server, name, "name", A_TEXT),
@@ -208,6 +215,8 @@ static const struct answer_field os_server_fields[] = {
         FIELD(os_server, tags, "tags", A_TEXTS),
         FIELD(os_server, metadata, "metadata", A_PAIRS),
         FIELD(os_server, power, "OS-EXT-STS:power_state", A_NUMBER),
+        FIELD(os_server, cpus, "flavor.vcpus", A_NUMBER),
+        FIELD(os_server, ram, "flavor.ram", A_NUMBER),
 };
 SCHEMA(os_server, "server");
 static const struct answer_field os_pool_fields[] = {

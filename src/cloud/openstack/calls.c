@@ -64,6 +64,8 @@ const struct call_row os_calls[OS_CALLS] = {
                 "server_groups", os_server_group),
         [OS_LIST_VOLUMES] = LIST("volumes", "block-storage", "/volumes/detail",
                 "metadata={metadata}", "volumes", os_volume),
+        [OS_LIST_VOLUME_TYPES] = LIST(
+                "volume types", "block-storage", "/types", NULL, "volume_types", os_volume_type),
         [OS_LIST_SERVERS] =
                 LIST("servers", "compute", "/servers/detail", "tags={mark}", "servers", os_server),
         [OS_GET_SERVER] = GET("server", "compute", "/servers/{id}", "server", os_server),
@@ -122,6 +124,13 @@ const struct call_row os_calls[OS_CALLS] = {
                 .method = "POST",
                 .path = "/servers/{id}/action",
                 .body = BODY_JSON,
+                .retry = RETRY_ONCE },
+        [OS_ATTACH_VOLUME] = { .name = "attach volume",
+                .service = "compute",
+                .method = "POST",
+                .path = "/servers/{id}/os-volume_attachments",
+                .body = BODY_JSON,
+                .wrap = "volumeAttachment",
                 .retry = RETRY_ONCE },
         [OS_CREATE_BALANCER] = CREATE("load balancer", "load-balancer", "/lbaas/loadbalancers",
                 "loadbalancer", os_balancer),

@@ -21,6 +21,7 @@ enum os_call {
         OS_LIST_FLOATING_IPS,
         OS_LIST_SERVER_GROUPS,
         OS_LIST_VOLUMES,
+        OS_LIST_VOLUME_TYPES,
         OS_LIST_SERVERS,
         OS_GET_SERVER,
         OS_LIST_BALANCERS,
@@ -41,6 +42,7 @@ enum os_call {
         OS_CREATE_VOLUME,
         OS_CREATE_SERVER,
         OS_SERVER_ACTION,
+        OS_ATTACH_VOLUME,
         OS_CREATE_BALANCER,
         OS_SET_MEMBERS,
         OS_SET_TAGS,
@@ -62,7 +64,7 @@ enum os_call {
 extern const struct call_row os_calls[OS_CALLS];
 
 struct os_image {
-        const char *id, *name, *status, *visibility, *owner, *architecture;
+        const char *id, *name, *status, *visibility, *owner, *architecture, *bus;
         int64_t min_disk, min_ram, size; /* GB, MB, bytes */
 };
 struct os_flavor {
@@ -142,16 +144,19 @@ struct os_attachment {
         const char *server, *device;
 };
 struct os_volume {
-        const char *id, *name, *description, *status, *zone, *type;
+        const char *id, *name, *description, *status, *zone, *type, *image;
         int64_t size;               /* GB */
         struct answers attachments; /* struct os_attachment */
         struct pairs metadata;
+};
+struct os_volume_type {
+        const char *id, *name;
 };
 struct os_server {
         const char *id, *name, *status, *zone, *image, *flavor, *task, *fault, *created;
         struct strings tags;
         struct pairs metadata;
-        int64_t power;
+        int64_t power, cpus, ram;
 };
 struct os_balancer {
         const char *id, *name, *description, *provisioning, *operating, *address, *port;

@@ -22,6 +22,8 @@ void os_hide(struct os_session *s, const char *secret); /* no message has it; NU
  * there may be another project's. */
 const char *os_project(const struct os_session *s);
 const char *os_user(const struct os_session *s);
+/* The catalogue has the service; after the first call. */
+bool os_has(const struct os_session *s, const char *service);
 const json_t *os_roles(const struct os_session *s); /* of the token: [{"name"}] */
 /* What clouds.yaml and the environment say, and keystone's address with its version. */
 struct os_cloud;

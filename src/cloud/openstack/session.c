@@ -153,6 +153,11 @@ static const char *os_in_catalogue(const struct os_session *s, const struct os_s
         return NULL;
 }
 
+bool os_has(const struct os_session *s, const char *service)
+{
+        return os_in_catalogue(s, os_service_of(service)) != NULL;
+}
+
 static const char *os_override(struct os_session *s, const struct os_service *v)
 {
         const char *names[] = { v->type, v->others[0], v->others[1], NULL };

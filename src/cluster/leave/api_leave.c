@@ -20,14 +20,11 @@ static void on_members_set(struct error *err, void *arg)
 }
 
 /* Nodes that leave after this one still serve. */
-void step_members(struct step *s)
+static void members_set(struct site *site, void (*fn)(struct error *err, void *arg), void *arg)
 {
-        struct member *m = s->arg;
-        struct site *site = m->site;
         size_t n = 0;
         const struct node **nodes = arena_array(
                 site->arena, const struct node *, site->count + site->found.removed_count + 1);
-        m->run.unbalanced = true;
         for (size_t i = 0; i < site->count + site->found.removed_count; i++) {
                 const struct member *one =
                         i < site->count ? &site->members[i] : site->found.removed[i - site->count];
@@ -35,7 +32,31 @@ void step_members(struct step *s)
                         one->node->ip[0].family)
                         nodes[n++] = one->node;
         }
-        site->ops->members(&site->provider, nodes, n, on_members_set, s);
+        site->ops->members(&site->provider, nodes, n, fn, arg);
+}
+
+void step_members(struct step *s)
+{
+        struct member *m = s->arg;
+        m->run.unbalanced = true;
+        members_set(m->site, on_members_set, s);
+}
+
+static void on_members_back(struct error *err, void *arg)
+{
+        struct step *s = arg;
+        const struct member *m = s->arg;
+        if (!err)
+                step_changed(s, "the load balancer sends to %s again", m->node->name);
+        step_done(s, err);
+}
+
+/* Before it serves: the balancer itself looks whether it does. */
+void step_members_back(struct step *s)
+{
+        struct member *m = s->arg;
+        m->run.unbalanced = false;
+        members_set(m->site, on_members_back, s);
 }
 
 /* ---- its API server ---- */

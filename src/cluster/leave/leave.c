@@ -79,10 +79,10 @@ bool leave_all(const struct site *s)
 
 struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
 {
-        bool all = how & LEAVE_ALL, machine = how & LEAVE_MACHINE;
+        bool all = how & LEAVE_ALL, machine = how & LEAVE_MACHINE, anew = how & LEAVE_ANEW;
         /* not in the file: whether it is a member is decided by etcd's own list */
         bool former = m->plan.fate == FATE_REMOVE;
-        bool reset = m->seen.known && !machine && m->seen.answers;
+        bool reset = m->seen.known && !machine && !anew && m->seen.answers;
         unsigned roles = m->node->pool->roles;
         const struct {
                 enum plan_kind kind;
@@ -94,9 +94,11 @@ struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
                 { PLAN_ETCD_LEAVE, !all && (former || roles & ROLE_ETCD) },
                 { PLAN_DELETE_NODE, !all },
                 { PLAN_DESTROY, m->seen.known && machine },
+                { PLAN_RETIRE, anew },
                 { PLAN_RESET, reset },
                 { PLAN_GONE, !all && reset },
-                { PLAN_UNRECORD, records_find(&m->site->found.record, m->node->name) != NULL },
+                { PLAN_UNRECORD,
+                        !anew && records_find(&m->site->found.record, m->node->name) != NULL },
         };
         struct leave_span span = { 0 };
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {

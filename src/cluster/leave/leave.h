@@ -10,6 +10,7 @@ enum leave_how {           /* bits in struct member's `leaving` */
         LEAVE_FORCE = 2,   /* no drain, and also without an API */
         LEAVE_ALL = 4,     /* the whole cluster is removed: no other node has to be updated */
         LEAVE_MACHINE = 8, /* the machine is destroyed; otherwise its host is reset */
+        LEAVE_ANEW = 16,   /* the machine is made anew: the node leaves only to come back */
 };
 
 /* ---- reset and down: begin with these, go on with leave_apply (cluster/up/up.h) ---- */
@@ -31,8 +32,8 @@ int leave_end(struct site *s, struct error *err);
 
 /* Those that apply of: drain, API server, etcd member, Node object, machine or host, Node object
  * again if it came back, record. m->seen.answers and m->seen.known must be set; bits of `how`:
- * LEAVE_ALL, LEAVE_MACHINE. Never empty for a node that is in the record, in the file or known to
- * the API or etcd. */
+ * LEAVE_ALL, LEAVE_MACHINE, LEAVE_ANEW. Never empty for a node that is in the record, in the file
+ * or known to the API or etcd. */
 struct leave_span {
         struct plan_step *first, *last;
 };
@@ -41,8 +42,9 @@ struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how);
 void step_leave_drain(struct step *s); /* arg: member */
 /* arg: member; removes the API server from the API's Service */
 void step_api_leave(struct step *s);
-void step_etcd_leave(struct step *s);  /* arg: member */
-void step_members(struct step *s);     /* arg: member; api_leave.c */
+void step_etcd_leave(struct step *s); /* arg: member */
+void step_members(struct step *s);    /* arg: member; api_leave.c */
+void step_members_back(struct step *s);
 void step_delete_node(struct step *s); /* arg: member; forget.c */
 void step_reset_host(struct step *s);  /* arg: member; needs an open link: APPLY_RESET */
 void step_unrecord(struct step *s);    /* arg: member */

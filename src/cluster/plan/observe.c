@@ -3,6 +3,7 @@
 #include <event2/event.h>
 
 #include "cluster/etcd/etcd.h"
+#include "cluster/plan/anew.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/site/op.h"
 #include "cluster/plan/plan.h"
@@ -45,12 +46,12 @@ static void on_observe_state(struct member *m, json_t *answer, const char *troub
         greeted(arg);
 }
 
-/* Each member is queried only if one is to be removed or rebooted: then the others must be a
- * quorum. */
+/* Each member is queried only if one is to be removed, rebooted or made anew: then the others must
+ * be a quorum. */
 static void ask_health(struct observe *o)
 {
         struct site *s = o->site;
-        bool leaves = s->reboot != NULL;
+        bool leaves = s->reboot || anew_any(s);
         for (size_t i = 0; i < s->found.removed_count; i++)
                 leaves |= etcd_peer_of(s->found.peers, s->found.peer_count,
                                   s->found.removed[i]->node) != NULL;

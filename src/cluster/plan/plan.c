@@ -1,5 +1,6 @@
 #include "addon/service.h"
 #include "cluster/etcd/etcd.h"
+#include "cluster/plan/anew.h"
 #include "cluster/plan/fabric_change.h"
 #include "cluster/plan/own_images.h"
 #include "cluster/plan/plan.h"
@@ -60,7 +61,7 @@ void plan_restarts(unsigned set, struct str *out)
 const char *fate_name(enum fate f)
 {
         static const char *const names[FATE_COUNT] = { "keep", "make", "start", "install", "change",
-                "remove" };
+                "replace", "remove" };
         return names[f];
 }
 
@@ -81,7 +82,9 @@ static void count_coming(
         const struct site *s, const struct member *m, size_t *healthy, size_t *come, size_t *fresh)
 {
         const struct etcd_peer *p = etcd_peer_of(s->found.peers, s->found.peer_count, m->node);
-        bool comes = (m->plan.joins && m->plan.fate != FATE_START) || m->plan.promotes;
+        bool comes =
+                (m->plan.joins && m->plan.fate != FATE_START && m->plan.fate != FATE_REPLACE) ||
+                m->plan.promotes;
         *healthy += m->seen.etcd_healthy && !m->plan.promotes;
         *come += comes;
         /* otherwise it replaces its own lost member */
@@ -189,6 +192,7 @@ static int check_strays(const struct site *s, struct error *err)
         for (size_t i = 0; s->found.live && i < s->count; i++) {
                 const struct member *m = &s->members[i];
                 if (m->node->pool->roles & ROLE_ETCD && member_has_etcd(m) &&
+                        m->plan.fate != FATE_REPLACE &&
                         !etcd_peer_of(s->found.peers, s->found.peer_count, m->node)) {
                         error_set(err, EEXIST, EXIT_PREFLIGHT,
                                 "%s has etcd data but is no longer an etcd member", m->node->name);
@@ -206,6 +210,10 @@ static void decide_etcd(struct site *s, struct member *m)
         const struct etcd_peer *p = etcd_peer_of(s->found.peers, s->found.peer_count, m->node);
         if (!s->found.live || !(m->node->pool->roles & ROLE_ETCD))
                 return;
+        if (m->plan.fate == FATE_REPLACE) {
+                m->plan.joins = true; /* after it left */
+                return;
+        }
         /* if the machine is off, step_etcd_join checks its disk later */
         if (member_has_etcd(m) || (m->plan.fate == FATE_START && p))
                 m->plan.promotes = p && p->learner;
@@ -226,6 +234,7 @@ static void plan_decide(struct site *s, struct member *m)
 {
         if (!m->run.connect)
                 m->plan.fate = m->machine->state == MACHINE_ABSENT ? FATE_MAKE : FATE_START;
+        anew_decide(m);
         decide_etcd(s, m);
         m->seen.before = version_before(m);
         m->seen.was_ready = m->seen.object && node_ready(m->seen.object);
@@ -254,6 +263,8 @@ int plan_make(struct site *s, struct error *err)
         for (size_t i = 0; i < s->count; i++)
                 plan_decide(s, &s->members[i]);
         int r = replaced_check(s, err);
+        if (r == 0)
+                r = anew_check(s, err);
         if (r == 0)
                 r = fabric_change_check(s, err);
         if (r == 0)

@@ -23,8 +23,10 @@ enum part {
 
 /* Steps before the plan. */
 void step_preflight(struct step *s); /* arg: site */
-void step_observe(struct step *s);   /* arg: site */
-void step_compare(struct step *s);   /* arg: member */
+/* Of a machine that was made anew; arg: member. */
+void step_preflight_one(struct step *s);
+void step_observe(struct step *s); /* arg: site */
+void step_compare(struct step *s); /* arg: member */
 
 /* Decides fates, restarts and joins from what was observed. Refuses, with nothing changed, what
  * must not be done: quorum, skew, lost data. */

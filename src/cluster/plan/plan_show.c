@@ -2,6 +2,7 @@
 #include "addon/service.h"
 #include "base/print.h"
 #include "cluster/etcd/etcd.h"
+#include "cluster/plan/anew.h"
 #include "cluster/plan/chores.h"
 #include "cluster/plan/encrypt.h"
 #include "cluster/plan/own_images.h"
@@ -69,6 +70,9 @@ static void node_words(const struct member *m, struct str *out)
                 break;
         case FATE_INSTALL:
                 str_add(out, "install everything");
+                break;
+        case FATE_REPLACE:
+                anew_words(m, out);
                 break;
         case FATE_REMOVE:
                 remove_words(m, out);

@@ -13,6 +13,7 @@ enum plan_kind {
         PLAN_MACHINE,      /* created or started */
         PLAN_CONNECT,      /* to a machine that did not exist or was off before */
         PLAN_CHECK,        /* preflight of that machine */
+        PLAN_CHECK_NEW,    /* of one that was made anew */
         PLAN_SNAPSHOT,     /* of etcd, before an upgrade */
         PLAN_REMEMBER,     /* stores the version that rollback returns to */
         PLAN_STAGE,        /* programs are sent, but not used yet */
@@ -31,10 +32,12 @@ enum plan_kind {
         PLAN_ETCD_QUORUM,  /* of the remaining members */
         PLAN_LEAVE_DRAIN,  /* evict the pods of a node to be removed */
         PLAN_MEMBERS,      /* the provider's balancer no longer sends to it */
+        PLAN_MEMBERS_BACK, /* it sends to a machine that was made anew, once that serves */
         PLAN_API_LEAVE,    /* stop its API server */
         PLAN_ETCD_LEAVE,   /* remove its etcd member */
         PLAN_DELETE_NODE,  /* delete the Node object */
         PLAN_DESTROY,      /* destroy the machine */
+        PLAN_RETIRE,       /* destroy an outdated machine, which is made anew */
         PLAN_RESET,        /* remove Kubernetes from the host */
         PLAN_GONE,         /* delete the Node again if it came back */
         PLAN_UNRECORD,     /* delete it from the record */

@@ -259,9 +259,8 @@ static void preflight_trim(json_t *said)
                 json_object_del(said, keys[i]);
 }
 
-void step_preflight(struct step *s)
+static void preflight_look(struct step *s, struct site *site)
 {
-        struct site *site = s->arg;
         struct error err CLEANUP(error_release) = { 0 };
         size_t problems = 0, looked = 0;
         for (size_t i = 0; i < site->count; i++) {
@@ -297,3 +296,7 @@ void step_preflight(struct step *s)
         else
                 step_unchanged(s);
 }
+
+void step_preflight(struct step *s) { preflight_look(s, s->arg); }
+
+void step_preflight_one(struct step *s) { preflight_look(s, ((struct member *)s->arg)->site); }

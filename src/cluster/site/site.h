@@ -35,6 +35,7 @@ enum fate {
         FATE_START,   /* its machine is switched off */
         FATE_INSTALL, /* a machine without anything of slipway's */
         FATE_CHANGE,  /* some entries differ */
+        FATE_REPLACE, /* its machine is outdated: it is made anew */
         FATE_REMOVE,  /* it is no longer in the file */
         FATE_COUNT
 };
@@ -286,6 +287,7 @@ void step_prepare(struct step *s);   /* arg: site */
 void step_create(struct step *s);    /* arg: member */
 void step_connect(struct step *s);   /* arg: member */
 void step_destroy(struct step *s);   /* arg: member */
+void step_retire(struct step *s);    /* arg: member; the machine that step_create makes anew */
 void api_look(struct site *s);       /* after a failed apply: can the API still start? */
 
 #endif

@@ -1,4 +1,6 @@
 /* Steps that create or destroy a machine. What goes over its link is in member_link.c. */
+#include "base/file.h"
+#include "base/quote.h"
 #include "cluster/site/site.h"
 
 /* ---- artifacts and what the provider needs once ---- */
@@ -227,4 +229,67 @@ void step_destroy(struct step *s)
                  * found every time */
                 m->site->ops->destroy(
                         &m->site->provider, m->machine, absent ? on_swept : on_destroyed, s);
+}
+
+/* ---- a machine that is made anew ---- */
+
+/* What is known of it is not true of the next one. */
+static void member_forget_machine(struct member *m)
+{
+        member_hang_up(m);
+        json_decref(m->seen.said);
+        json_decref(m->seen.drift);
+        m->seen.said = m->seen.drift = NULL;
+        m->seen.digest[0] = m->seen.applied[0] = 0;
+        m->seen.host_key = NULL;
+        m->seen.facts = (struct facts){ 0 };
+        m->seen.looked = m->seen.answers = false;
+        member_forget_spec(m);
+        m->run.touched = m->run.left = m->run.named = m->run.labelled = m->run.cordoned = false;
+}
+
+static void on_retired(struct machine *machine, struct error *err, void *arg)
+{
+        struct step *s = arg;
+        if (!err) {
+                member_forget_machine(s->arg);
+                step_changed(s, "removed the machine; its address and volumes are kept");
+        }
+        step_done(s, err);
+}
+
+static void retire_begin(struct step *s)
+{
+        struct member *m = s->arg;
+        m->site->ops->retire(&m->site->provider, m->machine, on_retired, s);
+}
+
+static void on_etcd_data_gone(
+        struct link *l, int status, const char *out, const char *errors, void *arg)
+{
+        struct step *s = arg;
+        if (status == 0)
+                retire_begin(s);
+        else
+                step_fail(s, EIO, EXIT_STEP, "run again: it continues where it stopped",
+                        "the data of its former etcd member could not be removed");
+}
+
+/* The directory may be on a volume that stays, and etcd does not start with the data of a member
+ * that has left. */
+void step_retire(struct step *s)
+{
+        struct member *m = s->arg;
+        if (!(m->node->pool->roles & ROLE_ETCD) || !m->plan.joins || !m->node->pool->volumes.n) {
+                retire_begin(s);
+                return;
+        }
+        if (member_cut(m, s))
+                return;
+        struct str script CLEANUP(str_release) = { 0 };
+        char *path CLEANUP(free_p) = path_join(m->site->cluster->etcd.data_dir, "member");
+        str_add(&script, "systemctl stop etcd.service; rm -rf -- ");
+        quote_shell(&script, path);
+        member_run(m, (const char *const[]){ "sh", "-c", str_text(&script), NULL }, NULL, 1 << 12,
+                on_etcd_data_gone, s);
 }

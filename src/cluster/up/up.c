@@ -151,6 +151,36 @@ static struct plan_step *address_steps(struct member *m, struct queue *q, struct
         return leave;
 }
 
+/* A machine that is made anew: its node leaves as if it were removed, and joins as a new one.
+ * Returns the last step. */
+static struct plan_step *anew_steps(
+        struct member *m, struct queue *q, struct plan_step *prepare, struct plan_step *after)
+{
+        struct plan *p = q->plan;
+        struct leave_span out = leave_steps(p, m, LEAVE_ANEW);
+        struct plan_step *back = m->node->pool->roles & ROLE_CONTROL_PLANE && m->site->ops->members
+                                         ? plan_add(p, PLAN_MEMBERS_BACK, m)
+                                         : NULL;
+        struct plan_step *machine = plan_add(p, PLAN_MACHINE, m),
+                         *connect = plan_add(p, PLAN_CONNECT, m),
+                         *check = plan_add(p, PLAN_CHECK_NEW, m);
+        plan_after(out.first, prepare);
+        plan_after(out.first, after);
+        plan_after(machine, out.last);
+        plan_after(connect, machine);
+        plan_after(check, connect);
+        if (back)
+                plan_after(back, check);
+        plan_after(m->plan.apply, back ? back : check);
+        if (m->plan.joins) {
+                join_steps(m, q);
+                return m->plan.healthy;
+        }
+        m->plan.healthy = plan_add(p, PLAN_HEALTHY, m);
+        plan_after(m->plan.healthy, m->plan.apply);
+        return m->plan.healthy;
+}
+
 /* Drains the node if necessary, applies, waits until it is healthy, uncordons. Returns
  * the last step. */
 static struct plan_step *change_steps(struct member *m, struct queue *q, struct plan_step *after)
@@ -184,7 +214,8 @@ static struct plan_step *change_steps(struct member *m, struct queue *q, struct 
 static void give_back(struct member *m, struct queue *q)
 {
         bool ours = false;
-        if (m->plan.drains || !m->seen.object || !node_cordoned(m->seen.object, &ours) || !ours)
+        if (m->plan.drains || m->plan.fate == FATE_REPLACE || !m->seen.object ||
+                !node_cordoned(m->seen.object, &ours) || !ours)
                 return;
         m->run.cordoned = true;
         plan_after(plan_add(q->plan, PLAN_UNCORDON, m),
@@ -225,6 +256,8 @@ static void apply_steps(
         }
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
+                if (m->plan.fate == FATE_REPLACE)
+                        continue;
                 if (comes_to_etcd(m))
                         join_steps(m, q);
                 else if (s->found.live && up_is_control(m) && m->plan.fate == FATE_CHANGE &&
@@ -232,6 +265,9 @@ static void apply_steps(
                                  m->plan.unproven))
                         q->last = change_steps(m, q, q->last);
         }
+        for (size_t i = 0; i < s->count; i++)
+                if (s->members[i].plan.fate == FATE_REPLACE && up_is_control(&s->members[i]))
+                        q->last = anew_steps(&s->members[i], q, prepare, q->last);
         /* nodes to be removed serve until their replacements do */
         for (size_t i = 0; i < s->count && control_leaves(s); i++)
                 if (s->members[i].plan.fate == FATE_CHANGE && !s->members[i].plan.healthy)
@@ -242,6 +278,11 @@ static void apply_steps(
         struct plan_step **drained = arena_array(s->arena, struct plan_step *, s->count + 1);
         for (size_t i = 0; i < s->count; i++) {
                 struct member *m = &s->members[i];
+                if (m->plan.fate == FATE_REPLACE && !up_is_control(m)) {
+                        struct plan_step *after = n >= at_once ? drained[n - at_once] : q->last;
+                        drained[n++] = anew_steps(m, q, prepare, after);
+                        continue;
+                }
                 if (s->found.live && !up_is_control(m) && m->plan.fate == FATE_CHANGE &&
                         (m->plan.drains || m->plan.restarts & PARTS_ONE_BY_ONE ||
                                 m->plan.unproven)) {

@@ -22,7 +22,7 @@ static const struct {
         { "floatingIP", 1 << PROVIDER_OPENSTACK, { [PROVIDER_AWS] = "use publicIP" } },
         { "publicIP", 1 << PROVIDER_AWS, { [PROVIDER_OPENSTACK] = "use floatingIP" } },
         { "spot", 1 << PROVIDER_AWS, { 0 } },
-        { "rootVolume", 1 << PROVIDER_AWS, { 0 } },
+        { "rootVolume", CLOUDS, { 0 } },
         { "spread", 1 << PROVIDER_OPENSTACK, { 0 } },
 };
 
@@ -93,15 +93,42 @@ static void openstack_existing(const struct provider_openstack *o, struct proble
         }
 }
 
-static void openstack_volumes(const struct pool *pool, struct problems *p)
+static void volume_sizes(const struct cluster *c, const struct pool *pool, struct problems *p)
 {
-        static const char *const made[] = { "size", "type" };
         for (size_t i = 0; i < pool->volumes.n; i++)
-                for (size_t k = 0; k < ARRAY_SIZE(made); k++)
-                        if (tree_get(pool->volumes.v[i].src, made[k]))
-                                problem_add(p, pool->volumes.v[i].src, made[k],
-                                        "leave it out, and use a flavor with a large disk",
-                                        "slipway does not create volumes in OpenStack yet");
+                if (!tree_get(pool->volumes.v[i].src, "size"))
+                        problem_add(p, pool->volumes.v[i].src, "size",
+                                "set it, such as size: 20GiB",
+                                "provider %s creates the volume and needs its size",
+                                provider_words[c->provider.kind]);
+}
+
+static void openstack_volumes(const struct cluster *c, const struct pool *pool, struct problems *p)
+{
+        static const char *const foreign[] = { "encrypted", "kmsKey", "iops" };
+        const struct root_volume *v = &pool->root_volume;
+        volume_sizes(c, pool, p);
+        if (v->src && !tree_get(v->src, "size") && v->src->kind == TREE_MAP)
+                problem_add(p, v->src, "size", "set it, such as size: 50GiB",
+                        "provider openstack creates the system disk from the image and needs its size");
+        for (size_t i = 0; v->src && i < ARRAY_SIZE(foreign); i++)
+                if (tree_get(v->src, foreign[i]))
+                        problem_add(p, v->src, foreign[i],
+                                "leave it out, and use a type that has it",
+                                "%s has no effect with provider openstack", foreign[i]);
+}
+
+/* Zones of volumes are those of their machines. */
+static void aws_volume_zones(const struct pool *pool, struct problems *p)
+{
+        static const char hint[] = "leave it out: it is the zone of the machine";
+        if (pool->root_volume.zone)
+                problem_add(p, pool->root_volume.src, "zone", hint,
+                        "zone has no effect with provider aws");
+        for (size_t i = 0; i < pool->volumes.n; i++)
+                if (pool->volumes.v[i].zone)
+                        problem_add(p, pool->volumes.v[i].src, "zone", hint,
+                                "zone has no effect with provider aws");
 }
 
 static void openstack(const struct cluster *c, struct problems *p)
@@ -118,7 +145,7 @@ static void openstack(const struct cluster *c, struct problems *p)
                         problem_add(p, pool->src, "floatingIP",
                                 "set provider.openstack.externalNetwork",
                                 "floating IP addresses come from an external network, but none is set");
-                openstack_volumes(pool, p);
+                openstack_volumes(c, pool, p);
                 rule_user_data(pool, o->user_data, p);
                 pool_zones(pool, &o->zones, p);
         }
@@ -196,11 +223,8 @@ static void aws_pool(const struct cluster *c, const struct pool *pool, struct pr
         if (pool->spot && pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))
                 problem_add(p, pool->src, "spot", "leave it out, or use it in a pool of workers",
                         "AWS takes spot instances back at any time, so the control plane and etcd cannot be on them");
-        for (size_t i = 0; i < pool->volumes.n; i++)
-                if (!pool->volumes.v[i].size)
-                        problem_add(p, pool->volumes.v[i].src, "size",
-                                "set it, such as size: 20GiB",
-                                "provider aws creates the volume and needs its size");
+        volume_sizes(c, pool, p);
+        aws_volume_zones(pool, p);
 }
 
 static void aws(const struct cluster *c, struct problems *p)

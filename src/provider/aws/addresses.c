@@ -69,6 +69,7 @@ void nodes_address(struct aws_run *w)
                 struct thing *subnet = interface_subnet(t);
                 struct ip ip;
                 char text[IP_TEXT];
+                node_devices(w, &c->nodes[i]);
                 if (e && e->address && ip_parse(e->address, &ip))
                         node_set_address(c, &c->nodes[i], &ip);
                 else if (subnet && address_take(pool_of(w, &pools, subnet), &ip)) {

@@ -79,6 +79,10 @@ void tags_put(struct aws_run *w, const struct thing *t, const char *prefix, stru
                         has_prefix(t->role, "public/") ? "kubernetes.io/role/elb"
                                                        : "kubernetes.io/role/internal-elb",
                         "1");
+        if (t->kind == KIND_INSTANCE) {
+                tag_put(a, prefix, &n, TAG_IMAGE, image_text(w, t->node->pool));
+                tag_put(a, prefix, &n, TAG_ROOT, root_text(w, t->node->pool));
+        }
         for (size_t i = 0; i < own->n; i++)
                 tag_put(a, prefix, &n, own->v[i].key, own->v[i].value);
 }

@@ -54,12 +54,12 @@ static int aws_others(struct provider_run *run, struct strings *out, struct erro
         return r;
 }
 
-static int aws_survey(struct provider_run *run, const struct machine *machines, struct survey *out,
-        struct error *err)
+static int aws_survey(
+        struct provider_run *run, struct machine *machines, struct survey *out, struct error *err)
 {
         struct aws_run *w;
         int r = aws_of(run, &w, err);
-        return r == 0 ? survey_check(w, out, err) : r;
+        return r == 0 ? survey_check(w, machines, out, err) : r;
 }
 
 static const char *machine_instance(const struct machine *m)
@@ -125,8 +125,11 @@ const struct provider_ops aws_provider_ops = { .name = "aws",
         .prepare = aws_prepare,
         .create = aws_create,
         .destroy = aws_destroy,
+        .retire = aws_retire,
         .cleanup = aws_cleanup,
         .members = aws_members,
+        .leaks = aws_leaks,
+        .leak_delete = aws_leak_delete,
         .console = aws_console,
         .close = aws_close,
         .stop = aws_stop,

@@ -67,7 +67,7 @@ bool listener_found(struct aws_run *w, struct thing *t)
         return g && balancer && strings_contain(&g->balancers, balancer);
 }
 
-static bool target_is_there(const struct aws_run *w, const char *address)
+bool target_is_there(const struct aws_run *w, const char *address)
 {
         const struct aws_health *h;
         for (size_t i = 0; (h = list_row(w, LIST_HEALTH, i)); i++)

@@ -121,6 +121,14 @@ static bool type_is_standard(const char *type)
         return strchr("acdhimrtz", *type) != NULL;
 }
 
+/* Of a machine that is made anew with a larger type: the old one goes first. */
+static int64_t more_cpus(const struct aws_run *w, const struct node *n, const struct aws_type *t)
+{
+        const struct aws_instance *i = node_instance(w, n);
+        int64_t had = i ? i->cores * (i->threads ? i->threads : 1) : 0;
+        return had && outdated_text(w, n) && t->cpus > had ? t->cpus - had : 0;
+}
+
 static void needs_count(struct aws_run *w, const struct ask *types, int64_t needs[NEED_KINDS])
 {
         const struct cluster *c = w->run->cluster;
@@ -129,6 +137,9 @@ static void needs_count(struct aws_run *w, const struct ask *types, int64_t need
                 const struct aws_type *t = type_row(types, p->instance_type);
                 if (machine_is_missing(w, &c->nodes[i]) && t && type_is_standard(t->name))
                         needs[p->spot ? NEED_SPOT_CPUS : NEED_CPUS] += t->cpus;
+                else if (t && type_is_standard(t->name))
+                        needs[p->spot ? NEED_SPOT_CPUS : NEED_CPUS] +=
+                                more_cpus(w, &c->nodes[i], t);
         }
         for (size_t i = 0; i < w->count; i++)
                 for (enum need k = NEED_VPCS; k < NEED_KINDS; k++)
@@ -203,22 +214,37 @@ static void quotas_check(struct aws_run *w, const struct ask *types, struct surv
 
 /* ---- what is made ---- */
 
+static void line_machines(struct aws_run *w, const struct pool *p, const struct aws_type *t,
+        size_t n, const char *how, struct survey *out)
+{
+        survey_line(w->run, out,
+                "machines of pool %s%s: %zu × %s%s (%" PRId64 " vCPUs, %" PRId64 " MiB)", p->name,
+                how, n, p->instance_type, p->spot ? " spot" : "", t->cpus, t->memory);
+}
+
 static void lines_machines(struct aws_run *w, const struct ask *types, struct survey *out)
 {
         const struct cluster *c = w->run->cluster;
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *p = &c->pools.v[i];
                 const struct aws_type *t = type_row(types, p->instance_type);
-                size_t n = 0;
-                for (size_t k = 0; k < c->node_count; k++)
+                size_t n = 0, anew = 0;
+                for (size_t k = 0; k < c->node_count; k++) {
                         n += c->nodes[k].pool == p && machine_is_missing(w, &c->nodes[k]);
+                        anew += c->nodes[k].pool == p && outdated_text(w, &c->nodes[k]);
+                }
                 if (n && t)
-                        survey_line(w->run, out,
-                                "machines of pool %s: %zu × %s%s (%" PRId64 " vCPUs, %" PRId64
-                                " MiB)",
-                                p->name, n, p->instance_type, p->spot ? " spot" : "", t->cpus,
-                                t->memory);
+                        line_machines(w, p, t, n, "", out);
+                if (anew && t)
+                        line_machines(w, p, t, anew, ", made anew one after the other", out);
         }
+}
+
+/* Of a new group they go without saying. */
+static bool line_of_rules(const struct aws_run *w, enum kind_id k)
+{
+        const struct thing *t = thing_of(w, KIND_GROUP, "nodes");
+        return (k == KIND_RULES || k == KIND_RULES_GONE) && t && t->there;
 }
 
 static void lines_things(struct aws_run *w, struct survey *out)
@@ -227,7 +253,7 @@ static void lines_things(struct aws_run *w, struct survey *out)
                 size_t n = 0;
                 for (size_t i = 0; i < w->count; i++)
                         n += w->things[i]->kind == k && !w->things[i]->there;
-                if (n && kinds[k].tagged && k != KIND_INSTANCE)
+                if (n && ((kinds[k].tagged && k != KIND_INSTANCE) || line_of_rules(w, k)))
                         survey_line(w->run, out, "%s: %zu", kinds[k].word, n);
         }
 }
@@ -236,7 +262,7 @@ static bool survey_missing(const struct aws_run *w)
 {
         const struct cluster *c = w->run->cluster;
         for (size_t i = 0; i < c->node_count; i++)
-                if (machine_is_missing(w, &c->nodes[i]))
+                if (machine_is_missing(w, &c->nodes[i]) || may_be_outdated(w, &c->nodes[i]))
                         return true;
         return false;
 }
@@ -283,7 +309,8 @@ static int other_among(const struct aws_run *w, const struct answers *groups, st
                         "another cluster is called %s in %s: security group %s has the mark %s",
                         w->run->cluster->name, w->config->region, g[i].id, mark);
                 return error_hint(err,
-                        "use another metadata.name, or give the state directory of that cluster with --state");
+                        "give its state directory with --state, choose another metadata.name, or delete it with 'slipway leaks --prefix %s --delete'",
+                        has_prefix(mark, AWS_MARK) ? mark + strlen(AWS_MARK) : mark);
         }
         return 0;
 }
@@ -303,7 +330,7 @@ static int survey_other(struct aws_run *w, struct error *err)
         return r;
 }
 
-int survey_check(struct aws_run *w, struct survey *out, struct error *err)
+int survey_check(struct aws_run *w, struct machine *machines, struct survey *out, struct error *err)
 {
         const struct provider_aws *c = w->config;
         int r = survey_other(w, err);
@@ -316,6 +343,8 @@ int survey_check(struct aws_run *w, struct survey *out, struct error *err)
                         "there is no VPC %s in %s", c->vpc.id, c->region);
         if (r == 0 && survey_missing(w))
                 r = survey_machines(w, out, err);
+        for (size_t i = 0; r == 0 && i < w->run->cluster->node_count; i++)
+                machines[i].outdated = outdated_text(w, &w->run->cluster->nodes[i]);
         lines_things(w, out);
         for (size_t i = 0; i < w->count; i++)
                 out->changes |= !w->things[i]->there && w->things[i]->kind != KIND_INSTANCE;

@@ -139,3 +139,66 @@ void rules_args(struct aws_run *w, const struct thing *t, struct args *a)
 }
 
 bool rules_found(struct aws_run *w, struct thing *t) { return rules_missing(w, t, NULL) == 0; }
+
+/* ---- rules that go ---- */
+
+static bool rule_is_wanted(
+        struct aws_run *w, const char *role, const struct aws_rule *is, const char *source)
+{
+        char text[IP_TEXT + 4];
+        for (size_t i = 0; i < ARRAY_SIZE(group_rules); i++) {
+                const struct rule *r = &group_rules[i];
+                const char *group = rule_source_group(w, r);
+                struct cidrs ranges = rule_sources(w, r);
+                if (!streq(r->group, role) || !rule_same(w, r, is))
+                        continue;
+                if (group && streq(group, source))
+                        return true;
+                for (size_t k = 0; k < ranges.n; k++)
+                        if (streq(cidr_format(&ranges.v[k], text), source))
+                                return true;
+        }
+        return false;
+}
+
+static void rule_gone_put(struct args *a, size_t n, const struct aws_rule *is, const char *source)
+{
+        arg_putf(a, is->protocol, "IpPermissions.%zu.IpProtocol", n);
+        if (!streq(is->protocol, "-1")) {
+                arg_putf(a, arena_printf(a->arena, "%" PRId64, is->from),
+                        "IpPermissions.%zu.FromPort", n);
+                arg_putf(a, arena_printf(a->arena, "%" PRId64, is->to), "IpPermissions.%zu.ToPort",
+                        n);
+        }
+        arg_putf(a, source, "IpPermissions.%zu.IpRanges.1.CidrIp", n);
+}
+
+/* Only ranges with our description: groups of the cluster stay, and rules of others too. Puts them
+ * into `a` (NULL: only counts). */
+static size_t rules_unwanted(struct aws_run *w, const struct thing *t, struct args *a)
+{
+        const struct aws_group *g = index_get(&w->lists[LIST_GROUPS].by_role, t->role);
+        const struct aws_rule *is = g ? g->ingress.v : NULL;
+        size_t n = 0;
+        for (size_t i = 0; g && i < g->ingress.n; i++) {
+                const struct aws_range *ranges = is[i].ranges.v;
+                for (size_t k = 0; k < is[i].ranges.n; k++) {
+                        const char *words = ranges[k].description;
+                        if (!words || !streq(words, OURS) || !ranges[k].cidr ||
+                                rule_is_wanted(w, t->role, &is[i], ranges[k].cidr))
+                                continue;
+                        n++;
+                        if (a)
+                                rule_gone_put(a, n, &is[i], ranges[k].cidr);
+                }
+        }
+        return n;
+}
+
+void rules_gone_args(struct aws_run *w, const struct thing *t, struct args *a)
+{
+        arg_put(a, "GroupId", thing_of(w, KIND_GROUP, t->role)->id);
+        rules_unwanted(w, t, a);
+}
+
+bool rules_gone(struct aws_run *w, struct thing *t) { return rules_unwanted(w, t, NULL) == 0; }

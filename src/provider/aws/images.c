@@ -15,7 +15,8 @@ static bool pool_is_missing(const struct aws_run *w, const struct pool *p)
 {
         const struct cluster *c = w->run->cluster;
         for (size_t i = 0; i < c->node_count; i++)
-                if (c->nodes[i].pool == p && machine_is_missing(w, &c->nodes[i]))
+                if (c->nodes[i].pool == p &&
+                        (machine_is_missing(w, &c->nodes[i]) || may_be_outdated(w, &c->nodes[i])))
                         return true;
         return false;
 }
@@ -34,6 +35,16 @@ static struct aws_ami image_choice(const struct aws_run *w, const struct pool *p
 static const char *image_word(const struct aws_ami *a)
 {
         return a->id ? a->id : a->name ? a->name : a->ssm ? a->ssm : "(none)";
+}
+
+/* An id comes first, as in image_ask. */
+const char *image_text(const struct aws_run *w, const struct pool *p)
+{
+        struct aws_ami a = image_choice(w, p);
+        /* a tag has at most 256 characters */
+        return a.name && !a.id ? arena_printf(w->run->arena, "%.200s of %.50s", a.name,
+                                         a.owner ? a.owner : "")
+                               : arena_printf(w->run->arena, "%.250s", image_word(&a));
 }
 
 /* Reads the parameter and takes the id in it. */

@@ -9,6 +9,9 @@
  *   slipway.dev/mark       slipway-PREFIX, the mark of the cluster
  *   slipway.dev/cluster    the cluster's name
  *   slipway.dev/role       which of its things it is: "vpc", "private/ZONE", "node/NAME"
+ * Instances also have what the file asked for when they were made (outdated.c):
+ *   slipway.dev/image      an id, NAME of OWNER, or the name of a parameter
+ *   slipway.dev/root       size, type, key and IOPS of the system disk
  * Roles and instance profiles are found by their path, /slipway-PREFIX/; the load balancer and its
  * target group by their names. */
 #ifndef SLIPWAY_PROVIDER_AWS_IMPL_H
@@ -20,9 +23,12 @@
 #include "provider/aws/aws.h"
 #include "provider/provider.h"
 
+#define AWS_MARK    "slipway-" /* and identity.prefix */
 #define TAG_MARK    "slipway.dev/mark"
 #define TAG_CLUSTER "slipway.dev/cluster"
 #define TAG_ROLE    "slipway.dev/role"
+#define TAG_IMAGE   "slipway.dev/image"
+#define TAG_ROOT    "slipway.dev/root"
 
 struct event;
 
@@ -77,6 +83,7 @@ enum kind_id {
         KIND_NAT,
         KIND_GROUP,
         KIND_RULES,
+        KIND_RULES_GONE, /* rules that the file no longer asks for */
         KIND_ROLE,
         KIND_POLICY,
         KIND_PROFILE,
@@ -169,6 +176,7 @@ struct aws_run {
         size_t count, cap;
         struct index by_role;            /* "KIND ROLE" → thing */
         const struct aws_image **images; /* by pool */
+        struct strings deleted;          /* nodes whose leaks were deleted */
 };
 
 int aws_of(struct provider_run *run, struct aws_run **out, struct error *err);
@@ -194,6 +202,8 @@ const struct pairs *row_tags(enum list_id id, const void *row);
 const void *list_row(const struct aws_run *w, enum list_id id, size_t i);
 /* Rows that another row of the same role makes superfluous, and that nothing uses. */
 bool row_is_spare(struct aws_run *w, enum list_id id, const void *row);
+bool row_is_gone(enum list_id id, const void *row);
+size_t list_size(enum list_id id); /* of a row */
 bool instance_is_dead(const struct aws_instance *i);
 struct answers instances_flat(struct aws_run *w, const struct answers *reservations);
 
@@ -203,12 +213,14 @@ void things_find(struct aws_run *w);
 struct thing *thing_of(const struct aws_run *w, enum kind_id kind, const char *role);
 struct thing *node_thing(const struct aws_run *w, enum kind_id kind, const struct node *n);
 const char *node_zone(const struct aws_run *w, const struct node *n);
+void node_devices(struct aws_run *w, const struct node *n);
 
 /* ---- parts that several files name ---- */
 
 const char *vpc_id(const struct aws_run *w); /* NULL until it is there */
 const char *node_subnet(const struct aws_run *w, const struct node *n, bool public);
 const char *balancer_name(const struct aws_run *w);
+bool target_is_there(const struct aws_run *w, const char *address); /* of the balancer */
 bool iam_is_managed(const struct aws_run *w);
 const char *iam_path(const struct aws_run *w);
 /* The profile's name, or NULL. */
@@ -225,9 +237,20 @@ bool list_has(const struct aws_run *w, enum list_id id, const char *which);
 const char *record_change(struct aws_run *w, const char *action, const char *values);
 /* The pool's AMI, once images_find was called. */
 const struct aws_image *image_of(const struct aws_run *w, const struct pool *p);
-/* Finds the AMIs of all pools with a missing machine; adds problems. */
+/* Finds the AMIs of all pools with a missing machine, or with one that may be outdated; adds
+ * problems. */
 int images_find(struct aws_run *w, struct survey *out, struct error *err);
-int survey_check(struct aws_run *w, struct survey *out, struct error *err);
+/* What the file says of it, as text. */
+const char *image_text(const struct aws_run *w, const struct pool *p);
+int survey_check(
+        struct aws_run *w, struct machine *machines, struct survey *out, struct error *err);
+/* ---- outdated.c ---- */
+const char *root_text(const struct aws_run *w, const struct pool *p);
+/* The node's instance, if it is there. */
+const struct aws_instance *node_instance(const struct aws_run *w, const struct node *n);
+bool may_be_outdated(const struct aws_run *w, const struct node *n);
+/* Once AMIs were found; NULL: it is as the file says. */
+const char *outdated_text(const struct aws_run *w, const struct node *n);
 bool machine_is_missing(const struct aws_run *w, const struct node *n);
 
 /* ---- several questions at once ---- */
@@ -249,6 +272,8 @@ void asks_release(struct ask *all, size_t n);
 /* Removes what the role belongs to: a node's things, or all (node NULL). fn once. */
 void removal_start(struct aws_run *w, const struct node *n,
         void (*fn)(struct error *err, void *arg), void *arg);
+/* The same on the loop of its own, until it has ended. */
+int removal_run(struct aws_run *w, const struct node *n, struct error *err);
 /* Nothing of the cluster is left, or an error with the ids of what is. */
 int removal_proof(struct aws_run *w, struct error *err);
 

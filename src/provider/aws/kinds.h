@@ -23,6 +23,8 @@ bool nat_ready(const struct thing *t);
 void group_args(struct aws_run *w, const struct thing *t, struct args *a);
 void rules_args(struct aws_run *w, const struct thing *t, struct args *a);
 bool rules_found(struct aws_run *w, struct thing *t);
+void rules_gone_args(struct aws_run *w, const struct thing *t, struct args *a);
+bool rules_gone(struct aws_run *w, struct thing *t);
 
 /* iam.c */
 void role_args(struct aws_run *w, const struct thing *t, struct args *a);

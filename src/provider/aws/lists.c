@@ -17,9 +17,18 @@ void list_by_name(struct aws_run *w, struct args *a)
         arg_put(a, "Filter.1.Value.1", w->run->cluster->name);
 }
 
+/* The file is that of another cluster: only the mark is known. */
+static void list_groups(struct aws_run *w, struct args *a)
+{
+        if (w->run->abandoned)
+                list_by_mark(w, a);
+        else
+                list_by_name(w, a);
+}
+
 static void list_vpcs(struct aws_run *w, struct args *a)
 {
-        if (w->config->vpc.id)
+        if (w->config->vpc.id && !w->run->abandoned)
                 arg_put(a, "VpcId.1", w->config->vpc.id);
         else
                 list_by_mark(w, a);
@@ -29,8 +38,10 @@ static void list_subnets(struct aws_run *w, struct args *a)
 {
         const struct aws_vpc *v = &w->config->vpc;
         size_t n = 0;
-        if (!v->id)
+        if (!v->id || w->run->abandoned) {
                 list_by_mark(w, a);
+                return;
+        }
         for (size_t i = 0; i < v->subnets.n; i++)
                 arg_putf(a, v->subnets.v[i], "SubnetId.%zu", ++n);
         for (size_t i = 0; i < v->public_subnets.n; i++)
@@ -79,7 +90,7 @@ static const struct {
                 " deleted deleting failed " },
         [LIST_ADDRESSES] = { AWS_LIST_ADDRESSES, list_by_mark, OFF(aws_address, tags), 0,
                 OFF(aws_address, association) },
-        [LIST_GROUPS] = { AWS_LIST_GROUPS, list_by_name, OFF(aws_group, tags) },
+        [LIST_GROUPS] = { AWS_LIST_GROUPS, list_groups, OFF(aws_group, tags) },
         [LIST_INTERFACES] = { AWS_LIST_INTERFACES, list_by_mark, OFF(aws_interface, tags), 0,
                 OFF(aws_interface, instance) },
         [LIST_VOLUMES] = { AWS_LIST_VOLUMES, list_by_mark, OFF(aws_volume, tags),
@@ -99,7 +110,7 @@ bool instance_is_dead(const struct aws_instance *i)
         return i->state && (streq(i->state, "terminated") || streq(i->state, "shutting-down"));
 }
 
-static size_t list_size(enum list_id id)
+size_t list_size(enum list_id id)
 {
         return id == LIST_INSTANCES ? sizeof(struct aws_instance)
                                     : aws_calls[list_rows[id].call].answer->size;
@@ -122,7 +133,7 @@ static const char *list_row_text(const void *row, size_t at)
         return at ? *(const char *const *)(uintptr_t)((const char *)row + at) : NULL;
 }
 
-static bool row_is_gone(enum list_id id, const void *row)
+bool row_is_gone(enum list_id id, const void *row)
 {
         const char *state = list_row_text(row, list_rows[id].state);
         char *word CLEANUP(free_p) = xasprintf(" %s ", state ? state : "");
@@ -244,7 +255,7 @@ bool list_wanted_to_remove(const struct aws_run *w, enum list_id id)
                 return true;
         case LIST_VPCS:
         case LIST_SUBNETS:
-                return !w->config->vpc.id;
+                return !w->config->vpc.id || w->run->abandoned;
         default:
                 return list_wanted(w, id);
         }

@@ -109,10 +109,30 @@ static void metadata_put(const struct aws_run *w, struct args *a)
                 w->config->imds.tags ? "enabled" : "disabled");
 }
 
+/* Where the machine has its volumes: the path has the volume's id, so the order of disks does not
+ * matter. */
+void node_devices(struct aws_run *w, const struct node *n)
+{
+        struct cluster *c = w->run->cluster;
+        const struct node *in = cluster_node(c, n->name);
+        struct node *to = in ? &c->nodes[in - c->nodes] : NULL;
+        for (size_t i = 0; to && i < n->pool->volumes.n; i++) {
+                const char *role = arena_printf(&w->arena, "volume/%s/%zu", n->name, i + 1);
+                const struct thing *v = thing_of(w, KIND_VOLUME, role);
+                if (!v || !v->id || !has_prefix(v->id, "vol-"))
+                        continue;
+                if (!to->devices)
+                        to->devices = arena_array(c->arena, const char *, n->pool->volumes.n + 1);
+                to->devices[i] = arena_printf(c->arena,
+                        "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol%.40s", v->id + 4);
+        }
+}
+
 static void user_data_put(struct aws_run *w, const struct thing *t, struct args *a)
 {
         struct str text CLEANUP(str_release) = { 0 }, coded CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
+        node_devices(w, t->node);
         if (provider_user_data(
                     w->run, t->node, w->config->user_data, w->config->user, &text, &err) < 0)
                 return; /* create has asked before, and said why */

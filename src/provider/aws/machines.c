@@ -1,6 +1,7 @@
 /* What makes and removes: prepare, create, destroy, cleanup. */
 #include <event2/event.h>
 
+#include "base/clock.h"
 #include "provider/aws/ops.h"
 #include "provider/login.h"
 
@@ -14,6 +15,10 @@ struct op {
         void (*done)(struct error *err, void *arg);
         void (*fn)(struct machine *m, struct error *err, void *arg);
         void *arg;
+        int64_t since;                   /* of retire */
+        const struct node *const *nodes; /* of members */
+        size_t node_count;
+        unsigned left;
 };
 
 static void op_end(struct error *err, void *arg)
@@ -223,83 +228,164 @@ void aws_destroy(struct provider_run *run, struct machine *m,
                 removal_start(o->w, m->node, destroy_on_gone, o);
 }
 
-/* ---- the balancer ---- */
+/* ---- a machine that is made anew ---- */
 
-struct members {
-        struct op *op;
-        unsigned left;
-};
+#define RETIRE_MS      (15 * 60 * 1000)
+#define RETIRE_POLL_MS 2000
+
+static void retire_forget(struct op *o)
+{
+        for (size_t i = 0; i < o->w->count; i++) {
+                struct thing *t = o->w->things[i];
+                if (t->node == o->m->node &&
+                        (t->kind == KIND_INSTANCE || t->kind == KIND_VOLUME_ON)) {
+                        t->there = false;
+                        t->id = NULL;
+                        t->is = NULL;
+                }
+        }
+        o->m->state = MACHINE_ABSENT;
+        o->m->provider_id = o->m->outdated = NULL;
+}
+
+static void retire_on_list(const struct fault *fault, void *arg);
+
+static void retire_wait(struct op *o, unsigned ms)
+{
+        list_again(o->w, LIST_INSTANCES, ms, retire_on_list, o);
+}
+
+/* Its interface is free when it is terminated, and its volumes too. */
+static void retire_on_list(const struct fault *fault, void *arg)
+{
+        struct op *o = arg;
+        const struct aws_instance *i;
+        const char *id = node_thing(o->w, KIND_INSTANCE, o->m->node)->id;
+        bool there = false;
+        for (size_t k = 0; !fault && (i = list_row(o->w, LIST_INSTANCES, k)); k++)
+                there |= id && streq(i->id, id) && !(i->state && streq(i->state, "terminated"));
+        if (there && clock_ms() - o->since < RETIRE_MS) {
+                retire_wait(o, RETIRE_POLL_MS);
+                return;
+        }
+        if (fault)
+                fault_error(fault, &o->err);
+        else if (there)
+                error_set(&o->err, ETIMEDOUT, EXIT_STEP, "aws: instance %s of %s does not end", id,
+                        o->m->node->name);
+        else
+                retire_forget(o);
+        op_end_soon(o);
+}
+
+static void retire_on_ended(const struct call_reply *reply, void *arg)
+{
+        struct op *o = arg;
+        const struct fault *f = reply->fault;
+        if (f && f->kind != FAULT_ABSENT && !f->lost) {
+                fault_error(f, &o->err);
+                op_end_soon(o);
+        } else
+                retire_wait(o, 0);
+}
+
+void aws_retire(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
+{
+        struct op *o = op_new((struct op){ .run = run, .m = m, .fn = fn, .arg = arg });
+        if (!o)
+                return;
+        const struct thing *t = node_thing(o->w, KIND_INSTANCE, m->node);
+        struct pair args[] = { { "InstanceId.1", t->id }, { 0 } };
+        o->since = clock_ms();
+        if (!t->id) {
+                retire_forget(o);
+                op_end_soon(o);
+        } else
+                call_start(aws_session(o->w->async.session), &aws_calls[AWS_TERMINATE_INSTANCES],
+                        &(struct call_args){ .args = args, .resource = m->node->name },
+                        retire_on_ended, o);
+}
+
+/* ---- the balancer ---- */
 
 static void members_on_set(const struct call_reply *reply, void *arg)
 {
         struct op *o = arg;
-        if (reply->fault)
+        if (reply->fault && !o->err.code)
                 fault_error(reply->fault, &o->err);
-        op_end_soon(o);
+        if (!--o->left)
+                op_end_soon(o);
 }
 
 static bool members_have(const struct node *const *nodes, size_t n, const char *address)
 {
+        char ip[IP_TEXT];
         for (size_t i = 0; i < n; i++)
-                if (nodes[i]->address && streq(nodes[i]->address, address))
+                if (address && streq(ip_format(&nodes[i]->ip[0], ip), address))
                         return true;
         return false;
 }
 
-/* Those that leave; new ones were registered by prepare. */
+/* One call with the targets of `a`; none if there are none. */
+static void members_call(
+        struct op *o, enum aws_call call, const struct aws_target_group *g, struct args *a)
+{
+        if (!a->n)
+                return;
+        arg_put(a, "TargetGroupArn", g->arn);
+        struct call_args args = arg_call(a, NULL);
+        o->left++;
+        call_start(aws_session(o->w->async.session), &aws_calls[call], &args, members_on_set, o);
+}
+
+/* The list is new. */
+static void members_on_list(const struct fault *fault, void *arg)
+{
+        struct op *o = arg;
+        const struct aws_target_group *g = list_row(o->w, LIST_TARGET_GROUPS, 0);
+        const struct aws_health *h;
+        struct args out = { .arena = &o->w->arena }, in = { .arena = &o->w->arena };
+        size_t outs = 0, ins = 0;
+        char ip[IP_TEXT];
+        if (fault)
+                fault_error(fault, &o->err);
+        for (size_t i = 0; !fault && (h = list_row(o->w, LIST_HEALTH, i)); i++)
+                if (!members_have(o->nodes, o->node_count, h->target) &&
+                        !(h->state && streq(h->state, "draining")))
+                        arg_putf(&out, h->target, "Targets.member.%zu.Id", ++outs);
+        for (size_t i = 0; !fault && i < o->node_count; i++)
+                if (!target_is_there(o->w, ip_format(&o->nodes[i]->ip[0], ip)))
+                        arg_putf(&in, arena_strdup(&o->w->arena, ip), "Targets.member.%zu.Id",
+                                ++ins);
+        members_call(o, AWS_DEREGISTER_TARGETS, g, &out);
+        members_call(o, AWS_REGISTER_TARGETS, g, &in);
+        if (!o->left)
+                op_end_soon(o);
+}
+
 void aws_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg)
 {
-        struct op *o = op_new((struct op){ .run = run, .done = fn, .arg = arg });
-        const struct aws_target_group *g = o ? list_row(o->w, LIST_TARGET_GROUPS, 0) : NULL;
-        const struct aws_health *h;
-        struct args a = { .arena = o ? &o->w->arena : NULL };
-        size_t count = 0;
-        if (!o)
-                return;
-        for (size_t i = 0; g && (h = list_row(o->w, LIST_HEALTH, i)); i++)
-                if (!members_have(nodes, n, h->target))
-                        arg_putf(&a, h->target, "Targets.member.%zu.Id", ++count);
-        if (!count) {
+        struct op *o = op_new(
+                (struct op){ .run = run, .nodes = nodes, .node_count = n, .done = fn, .arg = arg });
+        if (o && list_row(o->w, LIST_TARGET_GROUPS, 0))
+                list_again(o->w, LIST_HEALTH, 0, members_on_list, o);
+        else if (o)
                 op_end_soon(o);
-                return;
-        }
-        arg_put(&a, "TargetGroupArn", g->arn);
-        struct call_args args = arg_call(&a, NULL);
-        call_start(aws_session(o->w->async.session), &aws_calls[AWS_DEREGISTER_TARGETS], &args,
-                members_on_set, o);
 }
 
 /* ---- the end of a cluster ---- */
 
-struct ending {
-        bool over;
-        struct error *err;
-};
-
-static void cleanup_on_gone(struct error *err, void *arg)
-{
-        struct ending *e = arg;
-        e->over = true;
-        if (err) {
-                *e->err = *err;
-                *err = (struct error){ 0 };
-        }
-}
-
 int aws_cleanup(struct provider_run *run, struct error *err)
 {
         struct aws_run *w;
-        struct ending e = { .err = err };
         aws_close(run);
         int r = run->prefix ? aws_of(run, &w, err) : 0;
         if (r < 0 || !run->prefix)
                 return r;
-        w->loop = &w->sync;
-        removal_start(w, NULL, cleanup_on_gone, &e);
-        while (!e.over && event_base_loop(w->sync.base, EVLOOP_ONCE) == 0)
-                ;
-        if (!err->code)
-                removal_proof(w, err);
-        return err->code ? -err->code : login_remove(run, err);
+        r = removal_run(w, NULL, err);
+        if (r == 0)
+                r = removal_proof(w, err);
+        return r < 0 ? r : login_remove(run, err);
 }

@@ -14,6 +14,10 @@ void aws_prepare(struct provider_run *run, void (*say)(const char *what, int per
         void (*fn)(struct error *err, void *arg), void *arg);
 void aws_create(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
+int aws_leaks(struct provider_run *run, struct leaks *out, struct error *err);
+int aws_leak_delete(struct provider_run *run, const struct leak *l, struct error *err);
+void aws_retire(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
 void aws_destroy(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
 void aws_members(struct provider_run *run, const struct node *const *nodes, size_t n,

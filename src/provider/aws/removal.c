@@ -51,7 +51,7 @@ struct removal {
 static bool role_is_of(const char *role, const struct node *n)
 {
         size_t len = strlen(n->name);
-        if (has_prefix(role, "node/"))
+        if (has_prefix(role, "node/") || has_prefix(role, "root/"))
                 return streq(role + 5, n->name);
         if (has_prefix(role, "volume/"))
                 return strncmp(role + 7, n->name, len) == 0 && role[7 + len] == '/';
@@ -88,8 +88,10 @@ static bool removal_takes(const struct removal *x, enum list_id list, const void
                 return !x->node && (list != LIST_RECORD || record_is_ours(x->w));
         if (!streq(tag_of(tags, TAG_MARK), x->w->mark))
                 return false;
-        if (list == LIST_VOLUMES && has_prefix(tag_of(tags, TAG_ROLE), "root/") && x->phase < 3)
-                return x->node == NULL && x->rounds > 0; /* it goes with its instance */
+        /* it goes with its instance */
+        if (list == LIST_VOLUMES && has_prefix(tag_of(tags, TAG_ROLE), "root/") && !x->rounds &&
+                ((const struct aws_volume *)row)->attachments.n)
+                return false;
         return !x->node || role_is_of(tag_of(tags, TAG_ROLE), x->node);
 }
 
@@ -285,4 +287,29 @@ void removal_start(struct aws_run *w, const struct node *n,
                 .w = w, .node = n, .fn = fn, .arg = arg, .until = clock_ms() + REMOVAL_MS
         };
         event_base_once(w->loop->base, -1, EV_TIMEOUT, removal_on_start, x, &(struct timeval){ 0 });
+}
+
+struct ending {
+        bool over;
+        struct error *err;
+};
+
+static void removal_on_end(struct error *err, void *arg)
+{
+        struct ending *e = arg;
+        e->over = true;
+        if (err) {
+                *e->err = *err;
+                *err = (struct error){ 0 };
+        }
+}
+
+int removal_run(struct aws_run *w, const struct node *n, struct error *err)
+{
+        struct ending e = { .err = err };
+        w->loop = &w->sync;
+        removal_start(w, n, removal_on_end, &e);
+        while (!e.over && event_base_loop(w->sync.base, EVLOOP_ONCE) == 0)
+                ;
+        return -err->code;
 }

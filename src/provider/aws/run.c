@@ -49,7 +49,7 @@ static int aws_run_open(struct provider_run *run, struct error *err)
         *w = (struct aws_run){ .run = run, .config = &run->cluster->provider.aws };
         w->zone = w->config->dns.zone && *w->config->dns.zone ? w->config->dns.zone : NULL;
         if (run->prefix) {
-                w->mark = arena_printf(&w->arena, "slipway-%s", run->prefix);
+                w->mark = arena_printf(&w->arena, AWS_MARK "%s", run->prefix);
                 w->full = arena_printf(&w->arena, "%s-%s", run->cluster->name, run->prefix);
         }
         w->own_base = event_base_new();

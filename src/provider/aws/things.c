@@ -213,6 +213,7 @@ static void groups_add(struct aws_run *w)
                 struct thing *rules = thing_add(w, KIND_RULES, roles[i]);
                 for (size_t k = 0; k < ARRAY_SIZE(roles); k++)
                         thing_needs(w, rules, thing_of(w, KIND_GROUP, roles[k]));
+                thing_needs(w, thing_add(w, KIND_RULES_GONE, roles[i]), rules);
         }
 }
 
@@ -322,6 +323,7 @@ static void node_volumes_add(struct aws_run *w, const struct node *n, struct thi
                              *on = thing_add(w, KIND_VOLUME_ON, role);
                 v->node = on->node = n;
                 v->nth = on->nth = i;
+                thing_needs(w, instance, v); /* its user-data has the volume's id */
                 thing_needs(w, on, v);
                 thing_needs(w, on, instance);
         }

@@ -185,19 +185,31 @@ static void job_begin(int fd, short what, void *arg)
                 job_go(j);
 }
 
+static void job_new(struct os *os, struct os_job with)
+{
+        struct os_job *j = xcalloc(1, sizeof(*j));
+        *j = with;
+        j->os = os;
+        j->line = &os->async;
+        j->done = job_on_done;
+        j->next = os->jobs;
+        os->jobs = j;
+        event_base_once(os->run->base, -1, EV_TIMEOUT, job_begin, j, &(struct timeval){ 0 });
+}
+
 void job_start(struct os *os, const os_stage *stages,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg)
 {
-        struct os_job *j = xcalloc(1, sizeof(*j));
-        *j = (struct os_job){ .os = os,
-                .line = &os->async,
-                .stages = stages,
-                .say = say,
-                .done = job_on_done,
-                .fn = fn,
-                .arg = arg,
-                .next = os->jobs };
-        os->jobs = j;
-        event_base_once(os->run->base, -1, EV_TIMEOUT, job_begin, j, &(struct timeval){ 0 });
+        job_new(os, (struct os_job){ .stages = stages, .say = say, .fn = fn, .arg = arg });
+}
+
+void job_start_for(struct os *os, const os_stage *stages, const struct node *n, bool only_root,
+        void (*fn)(struct error *err, void *arg), void *arg)
+{
+        job_new(os, (struct os_job){ .stages = stages,
+                            .node = n,
+                            .only_root = only_root,
+                            .fn = fn,
+                            .arg = arg });
 }

@@ -70,6 +70,8 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
         case OS_LIST_SERVERS:
         case OS_LIST_PORTS:
                 return leak_node(os, s->name);
+        case OS_LIST_VOLUMES:
+                return leak_node(os, os_volume_node((const struct os_volume *)s));
         case OS_LIST_FLOATING_IPS:
                 return leak_port(os, ((const struct os_floating_ip *)s)->port);
         case OS_LIST_SERVER_GROUPS:
@@ -77,6 +79,19 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
         default:
                 return true; /* all nodes share it */
         }
+}
+
+/* The node it was made for, where that is known: a node in the record keeps what it has. */
+static const char *leak_name(
+        const struct os *os, const struct sweep_row *row, const struct swept *s)
+{
+        const struct os_port *ports = os->found.ports.v;
+        const char *port =
+                row->list == OS_LIST_FLOATING_IPS ? ((const struct os_floating_ip *)s)->port : NULL;
+        for (size_t i = 0; port && i < os->found.ports.n; i++)
+                if (streq(ports[i].id, port) && ports[i].name && *ports[i].name)
+                        return ports[i].name;
+        return row->list == OS_LIST_VOLUMES ? os_volume_node((const struct os_volume *)s) : s->name;
 }
 
 static const char *leak_mark(
@@ -110,7 +125,7 @@ int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *e
                                 continue;
                         out->v[out->n++] = (struct leak){ .kind = os_sweep[i].kind,
                                 .id = s->id,
-                                .name = s->name,
+                                .name = leak_name(os, &os_sweep[i], s),
                                 .prefix = mark + strlen(OS_MARK),
                                 .ours = ours };
                 }

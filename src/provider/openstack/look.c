@@ -62,8 +62,9 @@ static void look_first(struct os_job *j)
         struct os *os = j->os;
         const struct provider_openstack *o = os->options;
         struct os_found *f = &os->found;
-        struct pair mark[] = { { "mark", os->mark }, { 0 } };
+        struct pair mark[3];
         bool floating = o->api_floating_ip;
+        os_mark_args(os, mark);
         for (size_t i = 0; i < os->run->cluster->pools.n; i++)
                 floating |= os->run->cluster->pools.v[i].floating_ip;
         arena_release(&f->arena);
@@ -82,6 +83,8 @@ static void look_first(struct os_job *j)
                 job_list(j, OS_LIST_GROUPS, mark, &f->groups);
         if (floating)
                 job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);
+        if (os_uses_volumes(os))
+                job_list(j, OS_LIST_VOLUMES, mark, &f->volumes);
         if (o->load_balancer == OS_LB_OCTAVIA)
                 job_list(j, OS_LIST_BALANCERS, mark, &f->balancers);
         if (os_wants_credential(os) && o->external_network && !os_is_id(o->external_network)) {
@@ -214,6 +217,7 @@ static void settle_spots(struct os *os)
         const struct os_floating_ip *floating = f->floating.v;
         char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name ? os->name : "");
         memset(f->spots, 0, os->run->cluster->node_count * sizeof(*f->spots));
+        os_settle_volumes(os);
         for (size_t i = 0; i < f->ports.n; i++) {
                 if (!os_marked(os, ports[i].description) || !ports[i].name)
                         continue;

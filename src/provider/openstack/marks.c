@@ -17,19 +17,22 @@ static const char *mark_in(const struct strings *tags)
 }
 
 /* Neutron's objects and credentials have the mark as their description, those of nova and octavia
- * as a tag. */
+ * as a tag, those of cinder in their metadata. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
         bool described = streq(row->service, "network") || streq(row->service, "identity");
-        const char *wanted = described ? "description" : "tags";
+        const char *wanted = described                              ? "description"
+                             : streq(row->service, "block-storage") ? "metadata"
+                                                                    : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];
                 const void *value = (const char *)object + f->offset;
                 if (!streq(f->path, wanted))
                         continue;
-                const char *text =
-                        f->type == A_TEXTS ? mark_in(value) : *(const char *const *)value;
+                const char *text = f->type == A_TEXTS   ? mark_in(value)
+                                   : f->type == A_PAIRS ? os_pair(value, OS_META_MARK)
+                                                        : *(const char *const *)value;
                 return text && has_prefix(text, OS_MARK) ? text : NULL;
         }
         return NULL;

@@ -102,8 +102,9 @@ static void openstack_prepare(struct provider_run *run,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg)
 {
-        static const os_stage stages[] = { stage_login, stage_twins, stage_network, stage_subnet,
-                stage_rules, stage_ports, stage_floating, stage_balancer, stage_members,
+        static const os_stage stages[] = { stage_login, stage_twins, stage_volume_spares,
+                stage_network, stage_subnet, stage_rules, stage_ports, stage_floating,
+                stage_balancer, stage_volumes, stage_members, stage_volumes_ready, stage_attach,
                 stage_credential, stage_credential_old, NULL };
         job_start(run->own, stages, say, fn, arg);
 }
@@ -126,6 +127,7 @@ const struct provider_ops openstack_ops = {
         .prepare = openstack_prepare,
         .create = openstack_create,
         .destroy = openstack_destroy,
+        .retire = openstack_retire,
         .cleanup = openstack_cleanup,
         .members = openstack_members,
         .leaks = openstack_leaks,

@@ -1,10 +1,10 @@
 /* Provider openstack: machines in an OpenStack cloud, found again by marks, without a state file.
  *
  * Everything it makes has the mark M = slipway-P (P: identity.prefix) from the call that creates
- * it: `description` in neutron, a tag in nova and octavia. Names: NAME-P for what the cluster has
- * once, a node's own name for its port and server. The port comes before its server and keeps the
- * address: it binds to one server, so a lost answer makes no twin, and a machine that is made again
- * has the same address.
+ * it: `description` in neutron, a tag in nova and octavia, metadata in cinder. Names: NAME-P for
+ * what the cluster has once, a node's own name for its port and server. The port comes before its
+ * server and keeps the address: it binds to one server, so a lost answer makes no twin, and a
+ * machine that is made again has the same address.
  *
  *   list     look.c       what there is, in a few calls, and addresses for what there is not
  *   survey   survey.c     what is missing, quotas, images, flavors; nothing is sent that changes
@@ -12,6 +12,8 @@
  *            ports.c      ports and floating IPs
  *            balancer.c   Octavia, or nothing
  *   create   servers.c    one server a node; one list waits for all of them
+ *            volumes.c    volumes of cinder, before their servers
+ *   retire   outdated.c   servers that were made from another flavor or image
  *            credential.c the application credential of the cloud's controller and CSI driver
  *   destroy, cleanup      remove.c */
 #ifndef SLIPWAY_PROVIDER_OPENSTACK_H
@@ -44,6 +46,8 @@ struct os_spot { /* of a node, by its place in the file */
         const struct os_port *port;
         const struct os_server *server;
         const struct os_floating_ip *floating;
+        /* of its system disk, if that is one, and then of pool.volumes, in the file's order */
+        const struct os_volume **volumes;
 };
 
 /* What the lists said, and what was made since. */
@@ -59,7 +63,7 @@ struct os_found {
         bool interface;                            /* the router is in the subnet */
         /* as they came; of networks, subnets and routers more than one may have a name */
         struct answers networks, subnets, routers, groups, balancers;
-        struct answers ports, servers, floating, members;
+        struct answers ports, servers, floating, members, volumes;
         struct answers credentials, externals; /* for the cloud's controller and CSI driver */
         struct os_spot *spots;
 };
@@ -72,16 +76,17 @@ struct os_image_of { /* by the name in the file */
 /* What only creating needs; asked by survey. */
 struct os_looked {
         struct arena arena;
-        struct answers flavors, zones, server_groups;
+        struct answers flavors, zones, server_groups, volume_types;
         struct os_image_of *images;
         size_t image_count;
         const char *external;                                  /* id of the external network */
         struct strings groups;                                 /* ids of existing security groups */
         struct answers externals, named_groups, *found_images; /* as they came */
         struct os_compute_limits compute;
+        struct os_volume_limits volume;
         struct os_network_quota network;
         struct os_balancer_quota balancer;
-        bool has_compute, has_network, has_balancer;
+        bool has_compute, has_network, has_balancer, has_volume;
 };
 
 struct os {
@@ -128,8 +133,10 @@ struct os_job {
         size_t at, back;        /* back: the stage that is done again after looking */
         unsigned open, tries;
         bool again, looking, starting;
-        unsigned later; /* how often a stage was put off */
-        size_t row;     /* of a stage that goes through a table */
+        unsigned later;          /* how often a stage was put off */
+        size_t row;              /* of a stage that goes through a table */
+        const struct node *node; /* of stages that are about one; NULL: all */
+        bool only_root;          /* of its volumes, only the system disk */
         struct error err;
         void (*say)(const char *what, int permille, void *arg);
         void (*done)(struct os_job *j, struct error *err);
@@ -159,6 +166,9 @@ void job_make(
         struct os_job *j, enum os_call call, json_t *body, const char *what, const void **into);
 /* On the loop of its own, until it has ended. */
 int job_run(struct os *os, const os_stage *stages, struct error *err);
+/* The same for stages about one node. */
+void job_start_for(struct os *os, const os_stage *stages, const struct node *n, bool only_root,
+        void (*fn)(struct error *err, void *arg), void *arg);
 /* On the run's loop; fn once, from the loop. Only prepare reads the lists again: machines that are
  * being made use them. */
 void job_start(struct os *os, const os_stage *stages,
@@ -197,14 +207,51 @@ void os_settle(struct os *os);
 /* Appends to a list of answers; returns the element. */
 void *os_append(struct arena *a, struct answers *list, const struct answer_schema *s);
 
+/* ---- volumes.c ---- */
+#define OS_META_MARK "slipway-mark"
+const char *os_pair(const struct pairs *all, const char *key); /* NULL: there is none */
+const char *os_volume_node(const struct os_volume *v);
+/* What lists by the mark are asked with. */
+void os_mark_args(const struct os *os, struct pair out[3]);
+bool os_uses_volumes(const struct os *os);
+void os_settle_volumes(struct os *os);
+/* Made twice, or in the state error; nothing uses it. */
+bool os_volume_is_spare(const struct os *os, const struct os_volume *v);
+/* Adds how many the node lacks, and their size. */
+bool os_volumes_missing(const struct os *os, const struct node *n, int64_t *count, int64_t *gb);
+bool os_volume_detached(const struct os *os, const struct node *n, size_t place);
+json_t *os_block_devices(const struct os *os, const struct node *n, const char *image);
+void os_volume_delete(struct os_job *j, const struct os_volume *v);
+void stage_volume_spares(struct os_job *j);
+void stage_volumes(struct os_job *j);
+void stage_volumes_ready(struct os_job *j);
+void stage_attach(struct os_job *j);
+void stage_node_volumes_gone(struct os_job *j);
+
 /* ---- survey.c ---- */
-int openstack_survey(struct provider_run *run, const struct machine *machines, struct survey *out,
-        struct error *err);
+int openstack_survey(
+        struct provider_run *run, struct machine *machines, struct survey *out, struct error *err);
+const char *os_image_name(const struct os *os, const struct pool *p); /* or id, as in the file */
 const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p);
 const struct os_image *os_image_of(const struct os *os, const struct pool *p);
 const char *os_zone_of(const struct os *os, const struct node *n); /* NULL: the cloud chooses */
 const struct os_server_group *os_server_group_of(const struct os *os, const struct pool *p);
 const char *os_server_group_name(const struct os *os, const struct pool *p);
+
+/* ---- outdated.c ---- */
+
+/* What a server was made from, in the file's own words: in its metadata. */
+#define OS_META_FLAVOR "slipway-flavor"
+#define OS_META_IMAGE  "slipway-image"
+#define OS_META_ROOT   "slipway-root"
+const char *os_root_text(const struct os *os, const struct pool *p);
+/* The file may ask for something else than the server was made from: flavors and images must be
+ * looked up to tell. */
+bool os_may_be_outdated(const struct os *os, const struct node *n);
+/* What it is, once they are looked up; NULL: nothing else. */
+const char *os_outdated(const struct os *os, const struct node *n);
+void openstack_retire(struct provider_run *run, struct machine *m,
+        void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
 
 /* ---- what prepare makes ---- */
 void stage_login(struct os_job *j);
@@ -255,6 +302,8 @@ struct os_wait *os_wait_new(struct provider_run *run, struct machine *m,
 void os_wait_end(struct os_wait *w, struct error *err);
 /* body is taken. */
 void os_server_call(struct os_wait *w, enum os_call call, json_t *body, call_fn fn);
+/* Deletes it and waits until it is gone; NULL: it is gone. */
+void os_server_end(struct os_wait *w, const struct os_server *s);
 /* After it, nova's list decides. */
 void os_server_acted(const struct call_reply *reply, void *arg);
 void openstack_create(struct provider_run *run, struct machine *m,
@@ -268,7 +317,7 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
-#define OS_SWEEP_COUNT 12
+#define OS_SWEEP_COUNT 13
 extern const struct sweep_row {
         const char *kind;
         enum os_call list, delete;

@@ -6,7 +6,7 @@
 /* ---- destroy: the server, then its floating IP and its port ---- */
 
 struct destroying {
-        struct os_wait *wait;
+        struct os *os;
         struct machine *m;
         void (*fn)(struct machine *m, struct error *err, void *arg);
         void *arg;
@@ -48,22 +48,17 @@ static void on_destroyed_port(struct error *err, void *arg)
 
 static void on_server_gone(struct machine *m, struct error *err, void *arg)
 {
-        static const os_stage stages[] = { stage_destroy_port, NULL };
+        static const os_stage stages[] = { stage_destroy_port, stage_node_volumes_gone, NULL };
         struct destroying *d = arg;
         if (err)
                 d->fn(d->m, err, d->arg);
         else
-                job_start(d->wait->os, stages, NULL, on_destroyed_port, d);
+                job_start_for(d->os, stages, m->node, false, on_destroyed_port, d);
 }
 
-static void destroy_begin(int fd, short what, void *arg)
+void os_server_end(struct os_wait *w, const struct os_server *s)
 {
-        struct os_wait *w = arg;
         struct error err CLEANUP(error_release) = { 0 };
-        const struct os_server *all = w->os->found.servers.v, *s = NULL;
-        for (size_t i = 0; i < w->os->found.servers.n; i++)
-                if (destroy_named(all[i].name, w->m))
-                        s = &all[i];
         w->id = s ? arena_strdup(w->os->run->arena, s->id) : NULL;
         w->what = WAIT_GONE;
         if (os_line_async(w->os, &err) < 0)
@@ -77,13 +72,23 @@ static void destroy_begin(int fd, short what, void *arg)
                 os_server_call(w, OS_DELETE_SERVER, NULL, os_server_acted);
 }
 
+static void destroy_begin(int fd, short what, void *arg)
+{
+        struct os_wait *w = arg;
+        const struct os_server *all = w->os->found.servers.v, *s = NULL;
+        for (size_t i = 0; i < w->os->found.servers.n; i++)
+                if (destroy_named(all[i].name, w->m))
+                        s = &all[i];
+        os_server_end(w, s);
+}
+
 void openstack_destroy(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {
         struct destroying *d = arena_new(run->arena, struct destroying);
-        *d = (struct destroying){ .m = m, .fn = fn, .arg = arg };
-        d->wait = os_wait_new(run, m, on_server_gone, d);
-        event_base_once(run->base, -1, EV_TIMEOUT, destroy_begin, d->wait, &(struct timeval){ 0 });
+        *d = (struct destroying){ .os = run->own, .m = m, .fn = fn, .arg = arg };
+        event_base_once(run->base, -1, EV_TIMEOUT, destroy_begin,
+                os_wait_new(run, m, on_server_gone, d), &(struct timeval){ 0 });
 }
 
 /* ---- power and console ---- */

@@ -8,6 +8,7 @@
 
 const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
+        { "volume", OS_LIST_VOLUMES, OS_DELETE_VOLUME },
         /* before anything that their ports are in */
         { "load balancer of a Service", OS_LIST_BALANCERS, OS_DELETE_BALANCER,
                 .named = "kube_service_%s_", .controller = true },
@@ -26,6 +27,8 @@ const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
 
 bool sweep_wanted(const struct os *os, const struct sweep_row *row)
 {
+        if (row->list == OS_LIST_VOLUMES)
+                return os_has(os->sync.session, "block-storage");
         if (row->controller)
                 return os->options->cloud.controller;
         return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;
@@ -56,8 +59,10 @@ struct sweep_args sweep_args(
         size_t n = 0;
         if (row->list == OS_LIST_CREDENTIALS)
                 a.v[n++] = (struct pair){ "user", os_user_id(j->os) };
-        else if (marked && !sweep_unmarked(row))
-                a.v[n++] = (struct pair){ "mark", j->os->mark };
+        else if (marked && !sweep_unmarked(row)) {
+                os_mark_args(j->os, a.v);
+                n = 2;
+        }
         if (id)
                 a.v[n++] = (struct pair){ "id", id };
         return a;
@@ -97,6 +102,10 @@ static void on_swept_one(struct os_job *j, const struct call_reply *reply, void 
 static void sweep_delete(struct os_job *j, const struct sweep_row *row, const struct swept *s)
 {
         struct pair id[] = { { "id", s->id }, { 0 } };
+        if (row->list == OS_LIST_VOLUMES) {
+                os_volume_delete(j, (const struct os_volume *)s);
+                return;
+        }
         if (row->list == OS_LIST_ROUTERS && j->os->found.subnet)
                 job_ask(j, &(struct os_ask){ .call = OS_REMOVE_INTERFACE,
                                    .args = id,

@@ -229,6 +229,9 @@ static json_t *server_metadata(const struct os_wait *w)
                 json_object_set_new(o, user->v[i].key, json_string(user->v[i].value));
         json_object_set_new(o, "slipway-cluster", json_string(w->os->run->cluster->name));
         json_object_set_new(o, "slipway-node", json_string(w->m->node->name));
+        json_object_set_new(o, OS_META_FLAVOR, json_string(w->m->node->pool->flavor));
+        json_object_set_new(o, OS_META_IMAGE, json_string(os_image_name(w->os, w->m->node->pool)));
+        json_object_set_new(o, OS_META_ROOT, json_string(os_root_text(w->os, w->m->node->pool)));
         return o;
 }
 
@@ -255,6 +258,11 @@ static json_t *server_body(const struct os_wait *w, struct error *err)
                 "flavorRef", flavor->id, "imageRef", image->id, "networks", "port", spot->port->id,
                 "user_data", str_text(&text), "config_drive", (int)os->options->config_drive,
                 "metadata", server_metadata(w), "tags", os->mark);
+        json_t *disks = os_block_devices(os, n, image->id);
+        if (disks)
+                json_object_set_new(o, "block_device_mapping_v2", disks);
+        if (n->pool->root_volume.src)
+                json_object_del(o, "imageRef");
         if (zone)
                 json_object_set_new(o, "availability_zone", json_string(zone));
         if (os->options->keypair)
@@ -315,6 +323,26 @@ void os_server_acted(const struct call_reply *reply, void *arg)
                 wait_begin(w, w->what, 0);
 }
 
+static void on_create_volumes(struct error *err, void *arg)
+{
+        struct os_wait *w = arg;
+        if (err)
+                os_wait_end(w, err);
+        else
+                server_post(w);
+}
+
+/* Those that prepare did not make: of a machine that is made anew, the system disk. */
+static void create_volumes(struct os_wait *w)
+{
+        static const os_stage stages[] = { stage_volumes, stage_volumes_ready, NULL };
+        int64_t count = 0, gb = 0;
+        if (os_volumes_missing(w->os, w->m->node, &count, &gb))
+                job_start_for(w->os, stages, w->m->node, false, on_create_volumes, w);
+        else
+                server_post(w);
+}
+
 static void create_begin(int fd, short what, void *arg)
 {
         struct os_wait *w = arg;
@@ -329,7 +357,7 @@ static void create_begin(int fd, short what, void *arg)
         if (r < 0 || w->m->state == MACHINE_RUNNING)
                 os_wait_end(w, r < 0 ? &err : NULL);
         else if (!s || streq(status, "DELETED"))
-                server_post(w);
+                create_volumes(w);
         else if (streq(status, "BUILD"))
                 wait_begin(w, WAIT_ACTIVE, 0);
         else if (w->m->state == MACHINE_STOPPED) {

@@ -2,6 +2,8 @@
  * when nothing is missing. */
 #include "provider/openstack/openstack.h"
 
+#define GIB ((int64_t)1 << 30)
+
 /* ---- look-ups ---- */
 
 const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p)
@@ -13,7 +15,7 @@ const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p)
         return NULL;
 }
 
-static const char *image_name(const struct os *os, const struct pool *p)
+const char *os_image_name(const struct os *os, const struct pool *p)
 {
         return p->image ? p->image : os->options->image;
 }
@@ -21,7 +23,7 @@ static const char *image_name(const struct os *os, const struct pool *p)
 const struct os_image *os_image_of(const struct os *os, const struct pool *p)
 {
         for (size_t i = 0; i < os->looked.image_count; i++)
-                if (streq(os->looked.images[i].name, image_name(os, p)))
+                if (streq(os->looked.images[i].name, os_image_name(os, p)))
                         return os->looked.images[i].image;
         return NULL;
 }
@@ -139,7 +141,7 @@ static void stage_look_up(struct os_job *j)
         l->images = arena_array(os->run->arena, struct os_image_of, c->pools.n + 1);
         l->found_images = arena_array(os->run->arena, struct answers, c->pools.n + 1);
         for (size_t i = 0; i < c->pools.n; i++) {
-                const char *name = image_name(os, &c->pools.v[i]);
+                const char *name = os_image_name(os, &c->pools.v[i]);
                 bool asked = false, id = os_is_id(name);
                 for (size_t k = 0; k < l->image_count; k++)
                         asked |= streq(l->images[k].name, name);
@@ -159,6 +161,10 @@ static void stage_look_up(struct os_job *j)
         }
         if (!os_own_group(os) || !os->found.group)
                 look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
+        if (os_uses_volumes(os)) {
+                look_up(j, OS_LIST_VOLUME_TYPES, NULL, &l->volume_types);
+                look_up_limit(j, OS_VOLUME_LIMITS, &l->volume, &l->has_volume);
+        }
         look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
         look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
 }
@@ -169,7 +175,8 @@ struct needs {
         struct provider_run *run;
         struct survey *out;
         struct os *os;
-        int64_t servers, cpus, ram, ports, floating, *of_flavor;
+        int64_t servers, cpus, ram, ports, floating, volumes, gigabytes, *of_flavor,
+                *anew_of_flavor;
 };
 
 static void needs_image(struct needs *n, size_t i)
@@ -187,21 +194,35 @@ static void needs_image(struct needs *n, size_t i)
                         name);
 }
 
-static void needs_pool(struct needs *n, const struct pool *p, const struct machine *machines)
+/* Of an outdated server only the difference: the old one goes before the new one comes. */
+static void needs_anew(
+        struct needs *n, const struct os_flavor *f, const struct os_server *old, const char *why)
+{
+        if (!f || !why)
+                return;
+        n->cpus += old->cpus ? f->cpus - old->cpus : 0;
+        n->ram += old->ram ? f->ram - old->ram : 0;
+        n->anew_of_flavor[f - (const struct os_flavor *)n->os->looked.flavors.v]++;
+}
+
+static void needs_pool(struct needs *n, const struct pool *p, struct machine *machines)
 {
         struct os *os = n->os;
         const struct cluster *c = n->run->cluster;
         const struct os_flavor *f = os_flavor_of(os, p);
         const struct os_image *image = os_image_of(os, p);
-        int64_t missing = 0;
-        for (size_t i = 0; i < c->node_count; i++)
-                missing += c->nodes[i].pool == p && machines[i].state == MACHINE_ABSENT &&
-                           !os->found.spots[i].server;
-        if (!missing)
+        int64_t missing = 0, anew = 0;
+        for (size_t i = 0; i < c->node_count; i++) {
+                const struct os_server *s = os->found.spots[i].server;
+                if (c->nodes[i].pool != p)
+                        continue;
+                missing += machines[i].state == MACHINE_ABSENT && !s;
+                machines[i].outdated = s ? os_outdated(os, &c->nodes[i]) : NULL;
+                anew += s && os_may_be_outdated(os, &c->nodes[i]);
+                needs_anew(n, f, s, machines[i].outdated);
+        }
+        if (!missing && !anew)
                 return;
-        if (p->volumes.n)
-                survey_problem(n->run, n->out, "use a flavor with a large disk, and leave them out",
-                        "pool %s: slipway does not create volumes in OpenStack yet", p->name);
         n->servers += missing;
         if (!f) {
                 survey_problem(n->run, n->out, "see `openstack flavor list`",
@@ -210,7 +231,12 @@ static void needs_pool(struct needs *n, const struct pool *p, const struct machi
         }
         n->cpus += missing * f->cpus;
         n->ram += missing * f->ram;
-        if (image && f->disk && image->min_disk > f->disk)
+        if (image && p->root_volume.src && image->min_disk * GIB > p->root_volume.size)
+                survey_problem(n->run, n->out, "use a larger rootVolume",
+                        "pool %s: image %s needs a disk of %" PRId64
+                        " GB, and rootVolume is smaller",
+                        p->name, image->name, image->min_disk);
+        else if (image && !p->root_volume.src && f->disk && image->min_disk > f->disk)
                 survey_problem(n->run, n->out, "use a larger flavor",
                         "pool %s: image %s needs a disk of %" PRId64
                         " GB, and flavor %s has %" PRId64,
@@ -224,16 +250,38 @@ static void needs_pool(struct needs *n, const struct pool *p, const struct machi
 }
 
 /* What the servers cost: one line a flavor, whatever the number of pools. */
-static void survey_flavors(struct needs *n)
+static void survey_flavors(struct needs *n, const int64_t *counts, const char *verb)
 {
         const struct os_flavor *f = n->os->looked.flavors.v;
         for (size_t i = 0; i < n->os->looked.flavors.n; i++)
-                if (n->of_flavor[i])
+                if (counts[i])
                         survey_line(n->run, n->out,
-                                "%" PRId64 " server%s %s: %" PRId64 " CPUs, %" PRId64
+                                "%s%" PRId64 " server%s %s: %" PRId64 " CPUs, %" PRId64
                                 " MB of memory each",
-                                n->of_flavor[i], n->of_flavor[i] == 1 ? "" : "s", f[i].name,
-                                f[i].cpus, f[i].ram);
+                                verb, counts[i], counts[i] == 1 ? "" : "s", f[i].name, f[i].cpus,
+                                f[i].ram);
+}
+
+static void needs_type(struct needs *n, const struct pool *p, const char *type)
+{
+        const struct os_volume_type *all = n->os->looked.volume_types.v;
+        for (size_t i = 0; i < n->os->looked.volume_types.n; i++)
+                if (!type || streq(all[i].id, type) || (all[i].name && streq(all[i].name, type)))
+                        return;
+        if (type)
+                survey_problem(n->run, n->out, "see `openstack volume type list`",
+                        "pool %s: there is no volume type %s", p->name, type);
+}
+
+static void needs_types(struct needs *n)
+{
+        const struct cluster *c = n->run->cluster;
+        for (size_t i = 0; i < c->pools.n; i++) {
+                const struct pool *p = &c->pools.v[i];
+                needs_type(n, p, p->root_volume.type);
+                for (size_t k = 0; k < p->volumes.n; k++)
+                        needs_type(n, p, p->volumes.v[k].type);
+        }
 }
 
 static void needs_zones(struct needs *n)
@@ -298,6 +346,24 @@ static void needs_network_quota(
         needs_quota(n, what, need, q->limit, q->used + q->reserved);
 }
 
+/* What is deleted first leaves room. */
+static void needs_volume_quota(struct needs *n)
+{
+        const struct os *os = n->os;
+        const struct os_volume_limits *v = &os->looked.volume;
+        const struct os_volume *all = os->found.volumes.v;
+        int64_t count = n->volumes, gb = n->gigabytes;
+        for (size_t i = 0; i < os->found.volumes.n; i++)
+                if (os_volume_is_spare(os, &all[i])) {
+                        count--;
+                        gb -= all[i].size;
+                }
+        if (!os->looked.has_volume)
+                return;
+        needs_quota(n, "volumes", count, v->volumes, v->volumes_used);
+        needs_quota(n, "GB of volumes", gb, v->gigabytes, v->gigabytes_used);
+}
+
 static void needs_quotas(struct needs *n)
 {
         const struct os *os = n->os;
@@ -310,6 +376,7 @@ static void needs_quotas(struct needs *n)
                 needs_quota(n, "CPUs", n->cpus, c->cpus, c->cpus_used);
                 needs_quota(n, "MB of memory", n->ram, c->ram, c->ram_used);
         }
+        needs_volume_quota(n);
         if (!os->looked.has_network)
                 return;
         needs_network_quota(n, "networks", managed && !f->network && !f->subnet, &q->network);
@@ -323,6 +390,25 @@ static void needs_quotas(struct needs *n)
 }
 
 /* ---- what will be made ---- */
+
+static void survey_volumes(struct needs *n)
+{
+        const struct os *os = n->os;
+        const struct cluster *c = n->run->cluster;
+        const struct os_volume *all = os->found.volumes.v;
+        for (size_t i = 0; i < os->found.volumes.n; i++)
+                if (os_volume_is_spare(os, &all[i]))
+                        survey_line(n->run, n->out, "delete the unused volume %s, %s",
+                                all[i].name ? all[i].name : "", all[i].id);
+        if (n->volumes)
+                survey_line(n->run, n->out, "%" PRId64 " volume%s, %" PRId64 " GB", n->volumes,
+                        n->volumes == 1 ? "" : "s", n->gigabytes);
+        for (size_t i = 0; i < c->node_count; i++)
+                for (size_t k = 1; k <= c->nodes[i].pool->volumes.n; k++)
+                        if (os_volume_detached(os, &c->nodes[i], k))
+                                survey_line(n->run, n->out, "attach volume %zu of %s", k,
+                                        c->nodes[i].name);
+}
 
 static void survey_once(struct needs *n)
 {
@@ -348,6 +434,7 @@ static void survey_once(struct needs *n)
                 if (os_is_twin(os, &servers[i]))
                         survey_line(n->run, n->out, "delete the second server %s, %s",
                                 servers[i].name, servers[i].id);
+        survey_volumes(n);
         if (n->ports)
                 survey_line(
                         n->run, n->out, "%" PRId64 " port%s", n->ports, n->ports == 1 ? "" : "s");
@@ -371,12 +458,13 @@ static void needs_ports(struct needs *n)
         n->floating = os->options->api_floating_ip && !os->found.vip_floating;
         for (size_t i = 0; i < c->node_count; i++) {
                 n->ports += !os->found.spots[i].port;
+                os_volumes_missing(os, &c->nodes[i], &n->volumes, &n->gigabytes);
                 n->floating += c->nodes[i].pool->floating_ip && !os->found.spots[i].floating;
         }
 }
 
-int openstack_survey(struct provider_run *run, const struct machine *machines, struct survey *out,
-        struct error *err)
+int openstack_survey(
+        struct provider_run *run, struct machine *machines, struct survey *out, struct error *err)
 {
         static const os_stage stages[] = { stage_look_up, NULL };
         struct os *os;
@@ -390,7 +478,8 @@ int openstack_survey(struct provider_run *run, const struct machine *machines, s
         out->changes = out->lines.n > 0;
         bool any = out->changes;
         for (size_t i = 0; i < run->cluster->node_count; i++) {
-                any |= machines[i].state == MACHINE_ABSENT;
+                any |= machines[i].state == MACHINE_ABSENT ||
+                       os_may_be_outdated(os, &run->cluster->nodes[i]);
                 if (!run->cluster->nodes[i].ip[0].family)
                         survey_problem(run, out, "use a larger network",
                                 "node %s: the network has no free address",
@@ -403,9 +492,12 @@ int openstack_survey(struct provider_run *run, const struct machine *machines, s
         for (size_t i = 0; i < os->looked.image_count; i++)
                 needs_image(&n, i);
         n.of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
+        n.anew_of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
         for (size_t i = 0; i < run->cluster->pools.n; i++)
                 needs_pool(&n, &run->cluster->pools.v[i], machines);
-        survey_flavors(&n);
+        survey_flavors(&n, n.of_flavor, "");
+        survey_flavors(&n, n.anew_of_flavor, "made anew, one after the other: ");
+        needs_types(&n);
         needs_zones(&n);
         needs_named(&n);
         needs_quotas(&n);

@@ -201,8 +201,8 @@ static int terraform_list(struct provider_run *run, struct machine *out, struct 
 
 /* ---- nodes without a machine ---- */
 
-static int terraform_survey(struct provider_run *run, const struct machine *machines,
-        struct survey *out, struct error *err)
+static int terraform_survey(
+        struct provider_run *run, struct machine *machines, struct survey *out, struct error *err)
 {
         for (size_t i = 0; i < run->cluster->node_count; i++)
                 if (machines[i].state == MACHINE_ABSENT)
