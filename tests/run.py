@@ -180,11 +180,10 @@ def clusters(*paths):
     return lambda log: pytest(log, *(f"tests/{p}" for p in paths))
 
 
-def other_clusters(log):
-    """Whatever is in tests/machines and in no row: a new file runs without one."""
+def others(directory):
+    """Whatever is there and in no row of OWN_STAGE: a new file runs without one."""
     named = {p for row in OWN_STAGE.values() for p in row}
-    rest = [p for p in sorted((ROOT / "tests" / "machines").glob("test_*.py")) if f"machines/{p.name}" not in named]
-    return pytest(log, *rest)
+    return [path for p in sorted((ROOT / "tests" / directory).glob("test_*.py")) if (path := f"{directory}/{p.name}") not in named]
 
 
 def soak(name, *which, env=None):
@@ -205,6 +204,7 @@ OWN_STAGE = {
     "clients": ["machines/test_under_clients.py"],
     "adopt": ["machines/test_adopt.py"],
     "services": ["machines/test_services.py"],
+    "clouds": ["peers/test_aws_cluster.py", "peers/test_openstack_cluster.py"],
 }
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -218,7 +218,7 @@ STAGES = {
     "clients": (clusters(*OWN_STAGE["clients"]), ["build", "upstream", "previous"]),
     "adopt": (clusters(*OWN_STAGE["adopt"]), ["build", "upstream", "previous"]),
     "services": (clusters(*OWN_STAGE["services"]), ["build", "upstream", "helm"]),
-    "machines": (other_clusters, ["build", "upstream"]),
+    "machines": (clusters(*others("machines")), ["build", "upstream"]),
     "judges": (judges, ["build", "upstream"]),
     "provider": (room("provider"), ["build", "upstream"]),
     "agent": (room("agent"), ["build", "upstream"]),
@@ -229,7 +229,7 @@ STAGES = {
     "golden": (golden, ["build"]),
     "ui": (room("ui"), ["build"]),
     "cloud": (room("cloud"), ["build"]),
-    "peers": (room("peers"), ["build", "upstream"]),
+    "peers": (room(*others("peers")), ["build", "upstream"]),
     "setup": (room("setup"), ["build", "upstream"]),
 }
 # `make soak`: only when asked for.
@@ -246,13 +246,14 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "soak-addons_web": (soak("addons_web"), ["build", "upstream", "addons"]),
-    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/peers"), ["build"]),  # every fault at every call
+    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
+    "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),
     "kube-sanitizers": (room("kube", build_dir="build-asan"), ["build", "build-sanitizers", "upstream"]),
     "cloud-sanitizers": (room("cloud", build_dir="build-asan"), ["build", "build-sanitizers"]),
-    "peers-sanitizers": (room("peers", build_dir="build-asan"), ["build", "build-sanitizers"]),
+    "peers-sanitizers": (room(*others("peers"), build_dir="build-asan"), ["build", "build-sanitizers"]),
     "link-sanitizers": (room("link", build_dir="build-asan"), ["build", "build-sanitizers"]),
 }
 # Only when named or needed: what the stages of soak and the tests of the tests themselves run.
@@ -282,6 +283,7 @@ UPSTREAM = {
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
+    "controllers": "clouds",  # OpenStack's cloud controller manager: likewise
 }
 
 

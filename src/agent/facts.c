@@ -224,6 +224,18 @@ static void facts_processes(struct str *o)
         json_end(o, ']');
 }
 
+/* Directories that user-data created are empty until a cluster uses them. */
+static bool leftover_there(const char *path)
+{
+        DIR *d = opendir(path);
+        bool found = !d && access(path, F_OK) == 0;
+        for (struct dirent *e; d && !found && (e = readdir(d));)
+                found = !streq(e->d_name, ".") && !streq(e->d_name, "..");
+        if (d)
+                closedir(d);
+        return found;
+}
+
 /* Files of a cluster on this host, ours or another's. */
 static void facts_leftovers(struct agent *a, struct str *o)
 {
@@ -236,7 +248,7 @@ static void facts_leftovers(struct agent *a, struct str *o)
         json_begin(o, "leftovers", '[');
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 char *full CLEANUP(free_p) = agent_path(a, paths[i]);
-                if (access(full, F_OK) == 0)
+                if (leftover_there(full))
                         json_text(o, NULL, paths[i]);
         }
         json_end(o, ']');

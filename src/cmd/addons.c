@@ -85,12 +85,15 @@ static int addon_print(const char *name, const struct cluster *c, struct error *
                 error_set(err, ENOENT, EXIT_USAGE, "there is no addon '%s'", name);
                 return error_hint(err, "`slipway addons` lists them");
         }
+        const char *asked = addon_row(id)->asked;
         if (!addon_built_in(id) || !c || !cluster_addon(c, id)) {
                 error_set(err, EINVAL, EXIT_USAGE, "%s %s", name,
-                        addon_built_in(id) ? "is not in services.addons of the file"
-                                           : "is a chart, whose objects helm makes");
-                return error_hint(err,
-                        addon_built_in(id) ? "add it there first" : "`slipway plan` shows them");
+                        asked                ? "is not asked for in the file"
+                        : addon_built_in(id) ? "is not in services.addons of the file"
+                                             : "is a chart, whose objects helm makes");
+                return asked ? error_hint(err, "set %s: true first", asked)
+                             : error_hint(err, addon_built_in(id) ? "add it there first"
+                                                                  : "`slipway plan` shows them");
         }
         addon_objects(c, id, &text);
         print_bytes(stdout, str_text(&text), text.len);

@@ -2,7 +2,8 @@
  * versions and by its recipes.
  *   programs                     what there is, as JSON: versions, programs with their directories,
  * images programs NAME[@VERSION]...   builds what lacks, and prints the directory of each programs
- * SET...              the same for common, previous, hardening, login, services, addons, fabrics
+ * SET...              the same for common, previous, hardening, login, services, addons, fabrics,
+ * clouds
  * programs -d DIR PROGRAM... copies single programs (kubectl) into DIR, from where clusters get
  * theirs: the cache, upstream or a build */
 #include <event2/event.h>
@@ -58,6 +59,7 @@ static const struct program_row programs_table[] = {
         { "prometheus", NULL, "addons" },
         { "multus", NULL, "addons" },
         { "traefik", NULL, "addons" },
+        { "openstack-cloud-controller-manager", NULL, "clouds" },
 };
 
 static void programs_release(struct programs *p) { free(p->cache); }

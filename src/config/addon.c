@@ -1,34 +1,40 @@
 #include "config/addon.h"
 
+/* clang-format off */
+#define LISTED \
+        [ADDON_METRICS_SERVER] = "metrics-server", \
+        [ADDON_LOCAL_PATH] = "local-path", \
+        [ADDON_KUBE_STATE_METRICS] = "kube-state-metrics", \
+        [ADDON_NODELOCALDNS] = "nodelocaldns", \
+        [ADDON_DNS_AUTOSCALER] = "dns-autoscaler", \
+        [ADDON_REGISTRY] = "registry", \
+        [ADDON_NODE_PROBLEM_DETECTOR] = "node-problem-detector", \
+        [ADDON_KUBE_VIP] = "kube-vip", \
+        [ADDON_INGRESS] = "ingress", \
+        [ADDON_PROMETHEUS] = "prometheus", \
+        [ADDON_MULTUS] = "multus", \
+        [ADDON_CERT_MANAGER] = "cert-manager", \
+        [ADDON_METALLB] = "metallb", \
+        [ADDON_TRAEFIK] = "traefik", \
+        [ADDON_ENVOY_GATEWAY] = "envoy-gateway", \
+        [ADDON_KUBE_PROMETHEUS] = "kube-prometheus", \
+        [ADDON_FLUENT_BIT] = "fluent-bit", \
+        [ADDON_HEADLAMP] = "headlamp", \
+        [ADDON_CEPH_CSI_RBD] = "ceph-csi-rbd", \
+        [ADDON_CEPH_CSI_CEPHFS] = "ceph-csi-cephfs", \
+        [ADDON_CLUSTER_AUTOSCALER] = "cluster-autoscaler", \
+        [ADDON_NODE_FEATURE_DISCOVERY] = "node-feature-discovery"
+/* clang-format on */
+
 const char *const addon_names[] = {
-        [ADDON_METRICS_SERVER] = "metrics-server",
-        [ADDON_LOCAL_PATH] = "local-path",
-        [ADDON_KUBE_STATE_METRICS] = "kube-state-metrics",
-        [ADDON_NODELOCALDNS] = "nodelocaldns",
-        [ADDON_DNS_AUTOSCALER] = "dns-autoscaler",
-        [ADDON_REGISTRY] = "registry",
-        [ADDON_NODE_PROBLEM_DETECTOR] = "node-problem-detector",
-        [ADDON_KUBE_VIP] = "kube-vip",
+        LISTED,
         [ADDON_OPENSTACK_CLOUD] = "openstack-cloud-controller",
         [ADDON_CINDER_CSI] = "cinder-csi",
         [ADDON_AWS_CLOUD] = "aws-cloud-controller",
         [ADDON_EBS_CSI] = "ebs-csi",
-        [ADDON_INGRESS] = "ingress",
-        [ADDON_PROMETHEUS] = "prometheus",
-        [ADDON_MULTUS] = "multus",
-        [ADDON_CERT_MANAGER] = "cert-manager",
-        [ADDON_METALLB] = "metallb",
-        [ADDON_TRAEFIK] = "traefik",
-        [ADDON_ENVOY_GATEWAY] = "envoy-gateway",
-        [ADDON_KUBE_PROMETHEUS] = "kube-prometheus",
-        [ADDON_FLUENT_BIT] = "fluent-bit",
-        [ADDON_HEADLAMP] = "headlamp",
-        [ADDON_CEPH_CSI_RBD] = "ceph-csi-rbd",
-        [ADDON_CEPH_CSI_CEPHFS] = "ceph-csi-cephfs",
-        [ADDON_CLUSTER_AUTOSCALER] = "cluster-autoscaler",
-        [ADDON_NODE_FEATURE_DISCOVERY] = "node-feature-discovery",
         NULL,
 };
+const char *const addon_choices[] = { LISTED, NULL };
 
 /* They answer only on the loopback address of their node, so a scrape from a pod would report them
  * as down. */
@@ -83,30 +89,6 @@ static const struct addon_row addon_table[] = {
                 "addresses for Services of type LoadBalancer on bare metal (ARP)",
                 .needs = "values.addresses: free addresses of the nodes' network",
                 .home = "https://kube-vip.io", .template = "kube-vip.yaml" },
-        [ADDON_OPENSTACK_CLOUD] = { "1.36.0", "kube-system",
-                "OpenStack's cloud controller: load balancers for Services, and what nodes are",
-                .needs = "provider openstack",
-                .home = "https://github.com/kubernetes/cloud-provider-openstack",
-                .template = "openstack-cloud-controller.yaml", .stays = BALANCERS_STAY,
-                .asked = "provider.openstack.cloud.controller" },
-        [ADDON_CINDER_CSI] = { "1.36.0", "kube-system",
-                "volumes of OpenStack (Cinder), with the StorageClass cinder",
-                .needs = "provider openstack",
-                .home = "https://github.com/kubernetes/cloud-provider-openstack",
-                .template = "cinder-csi.yaml", .stays = VOLUMES_STAY,
-                .asked = "provider.openstack.cloud.csi" },
-        [ADDON_AWS_CLOUD] = { "1.36.0", "kube-system",
-                "AWS's cloud controller: load balancers for Services, and what nodes are",
-                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
-                .home = "https://github.com/kubernetes/cloud-provider-aws",
-                .template = "aws-cloud-controller.yaml", .stays = BALANCERS_STAY,
-                .asked = "provider.aws.cloud.controller" },
-        [ADDON_EBS_CSI] = { "1.64.0", "kube-system",
-                "volumes of AWS (EBS), with the StorageClass ebs",
-                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
-                .home = "https://github.com/kubernetes-sigs/aws-ebs-csi-driver",
-                .template = "ebs-csi.yaml", .stays = VOLUMES_STAY,
-                .asked = "provider.aws.cloud.csi" },
         [ADDON_INGRESS] = { "3.6.12", "ingress",
                 "HTTP and TLS from outside to Services, as Ingresses say (Traefik)",
                 .needs =
@@ -178,6 +160,30 @@ static const struct addon_row addon_table[] = {
                 .repository = "nfd",
                 .url = "https://kubernetes-sigs.github.io/node-feature-discovery/charts",
                 .chart = "node-feature-discovery", .privileged = true },
+        [ADDON_OPENSTACK_CLOUD] = { "1.36.0", "kube-system",
+                "OpenStack's cloud controller: load balancers for Services, and what nodes are",
+                .needs = "provider openstack",
+                .home = "https://github.com/kubernetes/cloud-provider-openstack",
+                .template = "openstack-cloud-controller.yaml", .stays = BALANCERS_STAY,
+                .asked = "provider.openstack.cloud.controller" },
+        [ADDON_CINDER_CSI] = { "1.36.0", "kube-system",
+                "volumes of OpenStack (Cinder), with the StorageClass cinder",
+                .needs = "provider openstack",
+                .home = "https://github.com/kubernetes/cloud-provider-openstack",
+                .template = "cinder-csi.yaml", .stays = VOLUMES_STAY,
+                .asked = "provider.openstack.cloud.csi" },
+        [ADDON_AWS_CLOUD] = { "1.36.0", "kube-system",
+                "AWS's cloud controller: load balancers for Services, and what nodes are",
+                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
+                .home = "https://github.com/kubernetes/cloud-provider-aws",
+                .template = "aws-cloud-controller.yaml", .stays = BALANCERS_STAY,
+                .asked = "provider.aws.cloud.controller" },
+        [ADDON_EBS_CSI] = { "1.64.0", "kube-system",
+                "volumes of AWS (EBS), with the StorageClass ebs",
+                .needs = "provider aws, with an instance profile: provider.aws.iam.control",
+                .home = "https://github.com/kubernetes-sigs/aws-ebs-csi-driver",
+                .template = "ebs-csi.yaml", .stays = VOLUMES_STAY,
+                .asked = "provider.aws.cloud.csi" },
 };
 _Static_assert(ARRAY_SIZE(addon_table) == ADDON_COUNT, "a row for each addon");
 _Static_assert(ARRAY_SIZE(addon_names) == ADDON_COUNT + 1, "a name for each addon");
@@ -296,9 +302,8 @@ static void addons_imply(struct cluster *c)
         made.v = arena_array(c->arena, struct addon, all->n + ARRAY_SIZE(rows));
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
                 if (rows[i].kind == c->provider.kind && rows[i].wanted)
-                        made.v[made.n++] = (struct addon){
-                                .src = rows[i].src, .name = addon_names[rows[i].id], .implied = true
-                        };
+                        made.v[made.n++] = (struct addon){ .src = rows[i].src,
+                                .name = addon_names[rows[i].id] };
         if (!made.n)
                 return;
         for (size_t i = 0; i < all->n; i++)

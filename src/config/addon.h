@@ -16,11 +16,6 @@ enum addon_id {
         ADDON_REGISTRY,
         ADDON_NODE_PROBLEM_DETECTOR,
         ADDON_KUBE_VIP,
-        /* built in, and asked for in the provider's section: cloud.controller and cloud.csi */
-        ADDON_OPENSTACK_CLOUD,
-        ADDON_CINDER_CSI,
-        ADDON_AWS_CLOUD,
-        ADDON_EBS_CSI,
         ADDON_INGRESS,
         ADDON_PROMETHEUS,
         ADDON_MULTUS,
@@ -36,8 +31,15 @@ enum addon_id {
         ADDON_CEPH_CSI_CEPHFS,
         ADDON_CLUSTER_AUTOSCALER,
         ADDON_NODE_FEATURE_DISCOVERY,
+        /* built in, and asked for in the provider's section (cloud.controller, cloud.csi), not in
+         * services.addons */
+        ADDON_OPENSTACK_CLOUD,
+        ADDON_CINDER_CSI,
+        ADDON_AWS_CLOUD,
+        ADDON_EBS_CSI,
         ADDON_COUNT
 };
+#define ADDON_LISTED ADDON_OPENSTACK_CLOUD
 
 struct addon_row {
         const char *version;  /* of the program, or of the chart as its repository has it */
@@ -83,7 +85,8 @@ const char *option_fault(struct arena *a, const struct addon_option *o, const st
  * cluster's arena. The addon must be in the file. */
 const char *addon_value(const struct cluster *c, enum addon_id id, const char *name);
 
-extern const char *const addon_names[]; /* by enum addon_id; the last is NULL */
+extern const char *const addon_names[];   /* by enum addon_id; the last is NULL */
+extern const char *const addon_choices[]; /* those of services.addons; likewise */
 const struct addon_row *addon_row(enum addon_id id);
 static inline bool addon_built_in(enum addon_id id) { return addon_row(id)->template; }
 /* ADDON_COUNT: there is none of that name (or NULL). */

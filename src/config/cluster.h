@@ -577,7 +577,6 @@ struct addon { /* config/addon.h has the table of names */
         const struct tree *src;
         const char *name;
         const struct tree *values; /* of a chart, or of the table in addon_options.c; NULL: none */
-        bool implied;              /* the provider's section asks for it, not services.addons */
 };
 struct addons {
         size_t n;

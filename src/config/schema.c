@@ -486,7 +486,7 @@ SCHEMA(chart, chart, NULL, "A chart to install.",
         { "timeout", T_DURATION, 0, AT(chart, timeout), .def = "5m", .min = 1, .max = 86400, .help = "How long the installation may take." });
 
 SCHEMA(addon, addon, "name", "Software that is installed by name. The name alone is enough.",
-        { "name", T_STRING, F_REQUIRED, AT(addon, name), .names = addon_names, .help = "The addon. `slipway addons` lists them with their versions and what each needs.", .example = "metrics-server" },
+        { "name", T_STRING, F_REQUIRED, AT(addon, name), .names = addon_choices, .help = "The addon. `slipway addons` lists them with their versions and what each needs.", .example = "metrics-server" },
         { "values", T_ANY, 0, AT(addon, values), .help = "Values of the addon. Of a chart: they override the addon's own. Of a built-in addon: those that docs/addons.md lists.", .example = "{addresses: [10.0.0.200-10.0.0.220]}" });
 
 SCHEMA(dex, dex, "host", "An identity provider (Dex) in the cluster. auth.oidc is derived from it: issuer, CA, `usernameClaim: email` and the prefixes `oidc:`. docs/identity.md explains it.",
@@ -542,6 +542,10 @@ const struct gone gone_table[] = {
         { "auth", "basicAuth", "Kubernetes 1.19 removed basic authentication", "auth.users (certificates) or auth.oidc" },
         { "auth", "basicAuthFile", "Kubernetes 1.19 removed basic authentication", "auth.users (certificates) or auth.oidc" },
         { "auth", "tokens", "tokens in a static file cannot be revoked without restarting the API server", "auth.users (certificates) or auth.oidc" },
+        { "addon", "name=openstack-cloud-controller", "the provider's section asks for it", "provider.openstack.cloud: {controller: true}" },
+        { "addon", "name=cinder-csi", "the provider's section asks for it", "provider.openstack.cloud: {csi: true}" },
+        { "addon", "name=aws-cloud-controller", "the provider's section asks for it", "provider.aws.cloud: {controller: true}" },
+        { "addon", "name=ebs-csi", "the provider's section asks for it", "provider.aws.cloud: {csi: true}" },
         { "user", "password", "Kubernetes 1.19 removed basic authentication", "the user without a password: slipway issues a client certificate; for passwords use auth.oidc" },
         { "runtime", "name=docker", "Kubernetes 1.24 removed dockershim", "containerd; it runs images built with docker" },
         { "runtime", "name=dockershim", "Kubernetes 1.24 removed dockershim", "containerd; it runs images built with docker" },

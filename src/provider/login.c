@@ -3,8 +3,6 @@
 #include "deliver/userdata.h"
 #include "provider/login.h"
 
-#define HOSTS_MAX ((size_t)16 << 20)
-
 /* Both files get temporary names first and the private one is renamed last: if it
  * exists, both do. */
 int key_pair_make(const char *path, const char *comment, struct error *err)
@@ -50,31 +48,13 @@ void login_target(const struct provider_run *run, const struct node *n, const ch
                 .accept_new = true };
 }
 
-/* The line is of this host: "ADDRESS type key", or "ADDRESS,other type key". */
-static bool login_line_of(const char *line, size_t n, const char *address)
-{
-        size_t len = strlen(address);
-        return n > len && !strncmp(line, address, len) && (line[len] == ' ' || line[len] == ',');
-}
-
+/* By ssh-keygen: where ssh's configuration asks for it, names in the file are hashed. */
 int login_forget(const struct provider_run *run, const char *address, struct error *err)
 {
         char *path CLEANUP(free_p) = path_join(run->state, "known_hosts");
-        struct str text CLEANUP(str_release) = { 0 }, rest CLEANUP(str_release) = { 0 };
-        if (!address || access(path, F_OK) < 0)
-                return 0;
-        int r = file_read(path, HOSTS_MAX, &text, err);
-        for (const char *p = str_text(&text); r == 0 && *p;) {
-                size_t n = strcspn(p, "\n");
-                if (n && !login_line_of(p, n, address)) {
-                        str_addn(&rest, p, n);
-                        str_addc(&rest, '\n');
-                }
-                p += n + (p[n] == '\n');
-        }
-        return r == 0 && rest.len != text.len
-                       ? file_write(path, str_text(&rest), rest.len, 0644, 0, NULL, err)
-                       : r;
+        const char *const argv[] = { "ssh-keygen", "-f", path, "-R", address, NULL };
+        struct str out CLEANUP(str_release) = { 0 };
+        return address && access(path, F_OK) == 0 ? proc_must(argv, &out, err) : 0;
 }
 
 int login_remove(const struct provider_run *run, struct error *err)

@@ -650,6 +650,14 @@ def test_facts(argv):
     assert all(type(v) is bool for v in f["features"].values()) and isinstance(f["ports"], list)
 
 
+def test_facts_of_an_earlier_cluster(argv, root):
+    """Directories that user-data made are none."""
+    (root / "var/lib/kubelet/pki").mkdir(parents=True)
+    assert Operator(argv).hello().close().facts["leftovers"] == []
+    (root / "var/lib/kubelet/pki/kubelet.crt").write_text("x")
+    assert Operator(argv).hello().close().facts["leftovers"] == ["/var/lib/kubelet/pki"]
+
+
 def test_facts_of_this_boot(argv):
     boots = {Operator(argv).hello().close().facts["boot"] for _ in range(2)}
     assert len(boots) == 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a root once, and prints where it is.
-#   tests/machines/base.sh [machine|vm|qemu]
+#   tests/machines/base.sh [machine|cloud|vm|qemu]
 # machine (the default): of the test machines. Debian bookworm, because it is the newest whose systemd still boots on a cgroup v1 host.
+# cloud: the same with cloud-init, like an image of a cloud.
 # vm: of a virtual machine, with a kernel of its own. qemu: of the emulator; that of bookworm does not boot this kernel without KVM.
 # The mirror is the one this computer's own apt uses. The root lies in the cache under a name made from what is in it, and appears there whole.
 set -euo pipefail
@@ -10,9 +11,10 @@ nodes=(systemd systemd-sysv systemd-timesyncd dbus udev openssh-server iproute2 
   haproxy keepalived runc kmod e2fsprogs procps util-linux ca-certificates)
 case ${1:-machine} in
 machine) SUITE=bookworm PACKAGES=("${nodes[@]}") ;;
+cloud) SUITE=bookworm PACKAGES=("${nodes[@]}" cloud-init sudo) ;;
 vm) SUITE=trixie PACKAGES=("${nodes[@]}" linux-image-amd64 initramfs-tools cloud-init sudo python3 xfsprogs netplan.io ipvsadm wireguard-tools) ;;
 qemu) SUITE=trixie PACKAGES=(qemu-system-x86 dosfstools mtools) ;;
-*) echo "usage: base.sh [machine|vm|qemu]" >&2; exit 2 ;;
+*) echo "usage: base.sh [machine|cloud|vm|qemu]" >&2; exit 2 ;;
 esac
 CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 VERSION=1 # of what is done to the root besides its packages
@@ -88,8 +90,9 @@ while read -r o; do opts+=(--aptopt="$o"); done < <(apt-config dump | grep -iE '
 work=$(mktemp -d "$CACHE/.base-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 echo "base: making $base" >&2
+# its mounts are in a namespace of their own: tests beside it look at the computer's
 # shellcheck disable=SC2016
-mmdebstrap --quiet --mode=root --variant=minbase "${opts[@]}" --include="$(IFS=,; echo "${PACKAGES[*]}")" \
+unshare --mount mmdebstrap --quiet --mode=root --variant=minbase "${opts[@]}" --include="$(IFS=,; echo "${PACKAGES[*]}")" \
   --dpkgopt=path-exclude='/usr/share/doc/*' --dpkgopt=path-exclude='/usr/share/man/*' --dpkgopt=path-exclude='/usr/share/locale/*' \
   --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id "$1"/var/lib/dbus/machine-id; : >"$1"/etc/machine-id' \
   --customize-hook='rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/* "$1"/var/lib/apt/lists/*; echo localhost >"$1"/etc/hostname' \

@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # Real machines on this computer: systemd-nspawn on an overlay of the root that base.sh makes.
 #   machine.sh start NAME ADDRESS      boots it; ADDRESS in a /24 whose .1 is the bridge; prints how long it took
+#   machine.sh bridge NAME ADDRESS/BITS…   a bridge of this computer for the set, removed with its last machine; or more addresses for it
 #   machine.sh exec NAME COMMAND…      runs a program in it
 #   machine.sh root NAME               the path of its root, as seen from here
 #   machine.sh net COMMAND…            runs a program of this computer in the machines' network
 #   machine.sh list                    NAME ADDRESS PID, one a line
 #   machine.sh reset NAME              as if the power had failed: it ends at once, and boots again
+#   machine.sh off NAME, on NAME       it ends at once, and its disk stays; it boots again
 #   machine.sh stop NAME… | --all      ends it and removes everything of it
 # Machines of one set ($SLIPWAY_SET, default "slipway") share a bridge in a network namespace of their own: nothing of it is
 # seen by the computer's network, and two sets may use the same addresses; with $SLIPWAY_BRIDGE they stand on that bridge of
 # this computer instead. Overlays are mounted in a mount namespace of the
 # machine's own, so they end with its last process. What is left after a crash is found again by name: `stop --all` first.
+# A machine can be another computer than the usual one:
+#   SLIPWAY_BASE       which of the roots of base.sh it has
+#   SLIPWAY_FILES      a directory that is copied into its root before it boots
+#   SLIPWAY_NETWORK    "BITS GATEWAY MAC RANGE": of its address, of its interface, and what it reaches without a gateway
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -95,6 +101,15 @@ network() {
     ip -n "$NETNS" link set br0 up
   fi
 }
+bridge() {
+  local name=$1 address
+  shift
+  mkdir -p "$STATE"
+  echo "$name" >"$STATE/.bridge"
+  [ -e "/sys/class/net/$name" ] || ip link add "$name" address "02:5c:$(printf %s "$name" | sha256sum | sed 's/\(..\)/\1:/g' | cut -c1-11)" type bridge
+  for address; do ip address replace "$address" dev "$name"; done
+  ip link set "$name" up
+}
 net() { [ -e "/run/netns/$NETNS" ] || die "no machine runs in set $SET"; exec nsenter --net="/run/netns/$NETNS" "$@"; }
 
 # --- one machine ---------------------------------------------------------------------------------------------------
@@ -111,7 +126,10 @@ leader() {
 personal() {
   local root=$1 name=$2 ip=$3
   mkdir -p "$root"/etc/systemd/system/sysinit.target.wants "$root"/root/.ssh "$root"/etc/ssh/sshd_config.d "$root"/usr/local/sbin
+  local bits=24 gateway=${ip%.*}.1 mac='' range=''
+  [ -z "${SLIPWAY_NETWORK:-}" ] || read -r bits gateway mac range <<<"$SLIPWAY_NETWORK"
   echo "$name" >"$root/etc/hostname"
+  cat /proc/sys/kernel/random/uuid >"$root/etc/product_uuid"
   printf '127.0.0.1 localhost\n%s %s\n' "$ip" "$name" >"$root/etc/hosts"
   : >"$root/etc/resolv.conf"
   chmod 700 "$root/root/.ssh"
@@ -124,9 +142,12 @@ mount -o remount,bind,rw /sys/fs/cgroup 2>/dev/null
 mount -o remount,bind,rw /proc/sys
 mount --make-rshared /
 ip link set lo up
-ip addr replace $ip/24 dev host0
+[ ! -e /sys/class/dmi/id/product_uuid ] || mount --bind /etc/product_uuid /sys/class/dmi/id/product_uuid
+${mac:+ip link set host0 address $mac}
+ip addr replace $ip/$bits dev host0
 ip link set host0 up
-ip route replace default via ${ip%.*}.1 dev host0
+${range:+ip route replace $range dev host0}
+ip route replace default via $gateway dev host0
 [ -e /etc/ssh/ssh_host_ed25519_key ] || ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key
 exit 0
 SETUP
@@ -143,6 +164,7 @@ RemainAfterExit=yes
 ExecStart=/usr/local/sbin/machine-setup
 UNIT
   ln -sf ../machine-setup.service "$root/etc/systemd/system/sysinit.target.wants/machine-setup.service"
+  [ -z "${SLIPWAY_FILES:-}" ] || cp -R "$SLIPWAY_FILES/." "$root/"
 }
 
 # Boots the machine, and again when it reboots (133 is how nspawn says so) or is reset. The overlay is mounted in this shell's own namespace.
@@ -168,18 +190,24 @@ boot() {
 }
 
 start() {
-  local name=$1 ip=$2 dir=$STATE/$1 base begun state
+  local name=$1 ip=$2 dir=$STATE/$1 base
   [ "$(id -u)" = 0 ] || die "needs root"
   command -v systemd-nspawn >/dev/null || die "systemd-nspawn is not installed (apt-get install systemd-container)"
   [[ $ip =~ ^([0-9]+\.){3}[0-9]+$ ]] || die "$ip is not an IPv4 address"
   [ ! -d "$dir" ] || die "$name exists already: stop it first"
-  base=$("$here/base.sh")
-  begun=$EPOCHREALTIME
+  base=$("$here/base.sh" "${SLIPWAY_BASE:-machine}")
   mkdir -p "$dir"/{upper,work,root,containerd,kubelet,etcd}
+  echo "$base" >"$dir/base"
   echo "$ip" >"$dir/address"
   personal "$dir/upper" "$name" "$ip"
   sysctls_save
   network "${ip%.*}.1"
+  on "$name"
+}
+
+on() {
+  local name=$1 dir=$STATE/$1 base begun=$EPOCHREALTIME state ip
+  base=$(cat "$dir/base") ip=$(cat "$dir/address")
   cgroup_make "$name"
   ( boot "$name" "$base" ) </dev/null >"$dir/console" 2>&1 &
   echo $! >"$dir/pid"
@@ -205,16 +233,16 @@ run() {
 
 wait_gone() { local i; for ((i = 0; i < $2 * 5; i++)); do [ -z "$(cgroup_pids "$1")" ] && return 0; sleep 0.2; done; return 1; }
 
-# Nothing on the machine is kept, so it gets no time to halt: its first process is killed and takes the rest along. Whatever
-# else is in the machine's own cgroups (a program run by `exec`, the nspawn itself) is killed by its number.
-stop_one() {
-  local name=$1 dir=$STATE/$1 pid
+# It gets no time to halt: its first process is killed and takes the rest along. Whatever else is in the machine's own cgroups
+# (a program run by `exec`, the nspawn itself) is killed by its number.
+off() {
+  local name=$1 pid
   if pid=$(leader "$name"); then kill -KILL "$pid" 2>/dev/null || true; fi
   for pid in $(cgroup_pids "$name"); do [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null || true; done
   wait_gone "$name" $STOP_SECONDS || echo "machine: $name: some processes would not end" >&2
   cgroup_remove "$name"
-  rm -rf "$dir"
 }
+stop_one() { off "$1"; rm -rf "${STATE:?}/$1"; }
 
 stop_all() {
   local names name
@@ -225,6 +253,7 @@ stop_all() {
 }
 cleanup_net() {
   [ -z "$(ls "$STATE" 2>/dev/null)" ] || return 0
+  [ ! -e "$STATE/.bridge" ] || { ip link delete "$(cat "$STATE/.bridge")" 2>/dev/null || true; rm "$STATE/.bridge"; }
   rmdir "$STATE" 2>/dev/null || true
   [ ! -d "$MACHINES" ] || sysctls_restore
   [ ! -e "/run/netns/$NETNS" ] || ip netns delete "$NETNS"
@@ -245,9 +274,12 @@ case $verb in
 start) [ $# = 2 ] || die "usage: start NAME ADDRESS"; start "$@" ;;
 stop) [ $# -ge 1 ] || die "usage: stop NAME… | --all"; if [ "$1" = --all ]; then stop_all; else for n; do stop_one "$n"; done; cleanup_net; fi ;;
 exec) [ $# -ge 2 ] || die "usage: exec NAME COMMAND…"; run "$@" ;;
+bridge) [ $# -ge 1 ] || die "usage: bridge NAME ADDRESS/BITS…"; bridge "$@" ;;
 reset) [ $# = 1 ] || die "usage: reset NAME"; reset "$1" ;;
+off) [ $# = 1 ] || die "usage: off NAME"; off "$1" ;;
+on) [ $# = 1 ] || die "usage: on NAME"; on "$1" ;;
 root) [ $# = 1 ] || die "usage: root NAME"; pid=$(leader "$1") || die "$1 does not run"; echo "/proc/$pid/root" ;;
 net) net "$@" ;;
 list) list ;;
-*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | reset NAME | stop NAME… | stop --all" ;;
+*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | bridge NAME ADDRESS/BITS… | reset NAME | off NAME | on NAME | stop NAME… | stop --all" ;;
 esac

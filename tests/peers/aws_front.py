@@ -114,6 +114,10 @@ class AwsFront(cloud.Front):
                 self.tokens[action, token] = (body, answer)
         return answer
 
+    def done(self, action, q, out):
+        """What moto has done, for clouds that do more; its answer."""
+        return out
+
     def before(self, fault, environ, start):
         """Faults that keep the call from moto; a refusal, or None."""
         kind = fault[0] if isinstance(fault, tuple) else fault
@@ -163,6 +167,7 @@ class AwsFront(cloud.Front):
         if not (answer := self.once(environ, action, q, body)):
             return self.refuse(400, "IdempotentParameterMismatch", "the token was used with other parameters", start)
         status, headers, out = answer
+        out = self.done(action, q, out) if status.startswith("2") else out
         self.after(fault, environ, action, out)
         out = self.without_hidden(action, out)
         start(status, sized(headers, out))

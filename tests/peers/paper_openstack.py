@@ -233,8 +233,9 @@ class Paper:
             return 200, {"quota": {k: free for k in ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")}
                          | {"port": {"limit": self.quota["ports"], "used": len(self.things["ports"]), "reserved": 0}}}
         if path[2:] == ["add_router_interface"]:
-            self.add("ports", {"name": "", "description": "", "device_id": path[1], "device_owner": "network:router_interface", "network_id":
-                               self.things["subnets"][body["subnet_id"]]["network_id"], "fixed_ips": [{"subnet_id": body["subnet_id"], "ip_address": "10.90.0.1"}]})
+            subnet = self.things["subnets"][body["subnet_id"]]
+            self.add("ports", {"name": "", "description": "", "device_id": path[1], "device_owner": "network:router_interface", "network_id": subnet["network_id"],
+                               "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}]})
             return 200, {}
         if path[2:] == ["remove_router_interface"]:
             mine = [p["id"] for p in self.things["ports"].values() if p["device_id"] == path[1]]

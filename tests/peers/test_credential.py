@@ -100,7 +100,7 @@ def test_faults(boats, fault):
     if status:
         boats.must("up")
     assert len(boats.all()) == 1, said
-    boats.cloud.hidden.clear()  # a quick computer comes to this line before it is listed
+    boats.cloud.hidden.clear()
     boats.must("down")
     assert not boats.all() and not boats.cloud.ours(MARK)
 
@@ -137,4 +137,4 @@ def test_addons_of_the_file(boats):
     """`slipway addons` shows the objects; the credential is in none of them, because nobody is asked."""
     said = drive(boats, "addons", "openstack-cloud-controller")
     assert "--cluster-name=boats\n" in said and "kind: Secret" in said and "application-credential" not in said
-    assert "is not in services.addons" in drive(boats, "addons", "ebs-csi", status=2)
+    assert "set provider.aws.cloud.csi: true first" in drive(boats, "addons", "ebs-csi", status=2)

@@ -2,18 +2,6 @@
 #include "config/addon.h"
 #include "config/rules/rules.h"
 
-/* Who installs them, and how, is the provider's section. */
-static void cloud_listed(const struct addon *a, struct problems *p)
-{
-        enum addon_id id = addon_named(a->name);
-        if (id == ADDON_COUNT || a->implied || !addon_row(id)->asked)
-                return;
-        problem_add(p, a->src, NULL,
-                arena_printf(p->arena, "leave it out here, and set %s: true", addon_row(id)->asked),
-                "%s belongs to its cloud's provider, and is not an addon that can be listed",
-                a->name);
-}
-
 static void cloud_balancers(const struct cluster *c, struct problems *p)
 {
         static const enum addon_id others[] = { ADDON_KUBE_VIP, ADDON_METALLB };
@@ -45,8 +33,6 @@ static void cloud_flags(const struct cluster *c, struct problems *p)
 void rules_cloud(struct cluster *c, struct problems *p)
 {
         const struct provider_aws *aws = &c->provider.aws;
-        for (size_t i = 0; i < c->services.addons.n; i++)
-                cloud_listed(&c->services.addons.v[i], p);
         if (cluster_cloud_controller(c)) {
                 cloud_balancers(c, p);
                 cloud_flags(c, p);
