@@ -10,7 +10,7 @@
 
 #define CA_MAX ((size_t)1 << 20)
 #define NO_CREDENTIAL \
-        "log in with a password, or an application credential that is unrestricted; or leave cloud.controller and cloud.csi out"
+        "log in with a password or with an application credential that is unrestricted, delete credentials that nobody uses (`openstack application credential list`), or leave cloud.controller and cloud.csi out"
 
 bool os_wants_credential(const struct os *os)
 {

@@ -87,7 +87,7 @@ static void look_first(struct os_job *j)
                 job_list(j, OS_LIST_VOLUMES, mark, &f->volumes);
         if (o->load_balancer == OS_LB_OCTAVIA)
                 job_list(j, OS_LIST_BALANCERS, mark, &f->balancers);
-        if (o->cloud.controller && o->external_network && !os_is_id(o->external_network)) {
+        if (os_wants_credential(os) && o->external_network && !os_is_id(o->external_network)) {
                 struct pair named[] = { { "name", o->external_network }, { 0 } };
                 job_list(j, OS_LIST_NETWORKS, named, &f->externals);
         }

@@ -1,5 +1,6 @@
 /* Servers and ports that go, and everything when the cluster goes: in an order in which nothing
- * holds what is deleted, each kind until its list is empty. Only what has the mark is deleted. */
+ * holds what is deleted, each kind until its list is empty. Only what has the mark is deleted, and
+ * of what the cloud's controller made, what has the full name of the cluster in it. */
 #include <event2/event.h>
 
 #include "provider/login.h"
