@@ -53,7 +53,6 @@ void addon_objects(const struct cluster *c, enum addon_id id, struct str *out)
                 [ADDON_REGISTRY] = IMG_REGISTRY,
                 [ADDON_NODE_PROBLEM_DETECTOR] = IMG_NODE_PROBLEM_DETECTOR,
                 [ADDON_KUBE_VIP] = IMG_KUBE_VIP,
-                [ADDON_INGRESS] = IMG_TRAEFIK,
                 [ADDON_PROMETHEUS] = IMG_PROMETHEUS,
         };
         struct arena a CLEANUP(arena_release) = { 0 };

@@ -96,8 +96,6 @@ static void set_images(
                 [IMG_KUBE_VIP] = { "ghcr.io/kube-vip/kube-vip:v",
                         addon_row(ADDON_KUBE_VIP)->version },
                 [IMG_KUBE_VIP_CLOUD] = { "ghcr.io/kube-vip/kube-vip-cloud-provider:v", "0.0.12" },
-                [IMG_TRAEFIK] = { "docker.io/library/traefik:v",
-                        addon_row(ADDON_INGRESS)->version },
                 [IMG_PROMETHEUS] = { "docker.io/prom/prometheus:v",
                         addon_row(ADDON_PROMETHEUS)->version },
                 [IMG_NODE_EXPORTER] = { "docker.io/prom/node-exporter:v", NODE_EXPORTER_VERSION },
@@ -134,8 +132,7 @@ bool image_wanted(const struct cluster *c, enum image_id id)
                 { IMG_REGISTRY, ADDON_REGISTRY },
                 { IMG_NODE_PROBLEM_DETECTOR, ADDON_NODE_PROBLEM_DETECTOR },
                 { IMG_KUBE_VIP, ADDON_KUBE_VIP }, { IMG_KUBE_VIP_CLOUD, ADDON_KUBE_VIP },
-                { IMG_TRAEFIK, ADDON_INGRESS }, { IMG_PROMETHEUS, ADDON_PROMETHEUS },
-                { IMG_NODE_EXPORTER, ADDON_PROMETHEUS } };
+                { IMG_PROMETHEUS, ADDON_PROMETHEUS }, { IMG_NODE_EXPORTER, ADDON_PROMETHEUS } };
         for (size_t i = 0; i < ARRAY_SIZE(rows_of_addons); i++)
                 if (rows_of_addons[i].image == id)
                         return cluster_addon(c, rows_of_addons[i].addon);

@@ -47,7 +47,6 @@ enum image_id {
         IMG_NODE_PROBLEM_DETECTOR,
         IMG_KUBE_VIP,
         IMG_KUBE_VIP_CLOUD,
-        IMG_TRAEFIK,
         IMG_PROMETHEUS,
         IMG_NODE_EXPORTER,
         IMG_DEX,                /* of services.dex */

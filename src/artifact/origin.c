@@ -56,7 +56,6 @@ static const struct origin origins[] = {
         { "node-problem-detector",   NULL,             NULL,                 NULL,                    "node-problem-detector", "node-problem-detector" },
         { "kube-vip",                NULL,             NULL,                 NULL,                    "kube-vip",    "kube-vip" },
         { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
-        { "traefik",                 NULL,             NULL,                 NULL,                    "traefik",     "traefik" },
         { "prometheus",              NULL,             NULL,                 NULL,                    "prometheus",  "prometheus" },
         { "node-exporter",           NULL,             NULL,                 NULL,                    "node-exporter", "node_exporter" },
         { "multus",                  NULL,             NULL,                 NULL,                    "multus",      "multus" },
@@ -66,7 +65,6 @@ static const struct origin origins[] = {
 #define CTRD_MOD "github.com/containerd/containerd/v2"
 #define CNI_MOD  "github.com/containernetworking/plugins"
 #define CALICO   "github.com/projectcalico/calico"
-#define TRAEFIK  "github.com/traefik/traefik/v3"
 #define PROMETHEUS "github.com/prometheus/prometheus"
 #define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
 #define STRIP    "-s -w"
@@ -113,7 +111,6 @@ static const struct recipe recipes[] = {
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
         { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
           STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
-        { "traefik", { TRAEFIK }, { TRAEFIK "/cmd/traefik" }, STRIP " -X " TRAEFIK "/pkg/version.Version={v}", .replaces = true, .minutes = 20 },
         /* 3.13.5, as Go modules number it. It finds only targets of Kubernetes; its web pages are
          * built with npm, so there are none */
         { "prometheus", { PROMETHEUS }, { PROMETHEUS "/cmd/prometheus" }, STRIP " -X github.com/prometheus/common/version.Version=3.13.5",
@@ -145,7 +142,6 @@ static const struct image_origin images[] = {
         { "node-problem-detector",   "node-problem-detector", "node-problem-detector", "/node-problem-detector",      NULL },
         { "kube-vip",                "kube-vip",   "kube-vip",                "/kube-vip",                              NULL },
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
-        { "traefik",                 "traefik",    "traefik",                 "/usr/local/bin/traefik",                 "65532:65532" },
         { "prometheus",              "prometheus", "prometheus",              "/bin/prometheus",                        "65534:65534" },
         { "node-exporter",           "node-exporter", "node_exporter",        "/bin/node_exporter",                     "65534:65534" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },

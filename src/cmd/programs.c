@@ -57,7 +57,6 @@ static const struct program_row programs_table[] = {
         { "node-exporter", NULL, "addons" },
         { "prometheus", NULL, "addons" },
         { "multus", NULL, "addons" },
-        { "traefik", NULL, "addons" },
 };
 
 static void programs_release(struct programs *p) { free(p->cache); }

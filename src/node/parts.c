@@ -102,7 +102,6 @@ static const struct {
         { IMG_NODE_PROBLEM_DETECTOR, ON_KUBE },
         { IMG_KUBE_VIP, ON_KUBE },
         { IMG_KUBE_VIP_CLOUD, ON_KUBE },
-        { IMG_TRAEFIK, ON_KUBE },
         { IMG_PROMETHEUS, ON_KUBE },
         { IMG_NODE_EXPORTER, ON_KUBE },
         { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },
