@@ -58,7 +58,6 @@ static const struct program_row programs_table[] = {
         { "node-exporter", NULL, "addons" },
         { "prometheus", NULL, "addons" },
         { "multus", NULL, "addons" },
-        { "traefik", NULL, "addons" },
         { "openstack-cloud-controller-manager", NULL, "clouds" },
 };
 

@@ -1,10 +1,6 @@
-"""The addons ingress, prometheus and multus on one small cluster: HTTP and TLS from outside, metrics of everything, a second interface of a pod; and each goes when it is taken out of the file."""
-import http.client
+"""The addons prometheus and multus on one small cluster: metrics of everything, a second interface of a pod; and each goes when it is taken out of the file."""
 import json
 import os
-import socket
-import ssl
-import subprocess
 
 import pytest
 from harness import NEWEST, Machines, until
@@ -27,25 +23,6 @@ metadata:
 spec:
   terminationGracePeriodSeconds: 0
   containers: [{name: web, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", web]}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: plain}
-spec:
-  rules: [{host: plain.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: sealed}
-spec:
-  ingressClassName: traefik
-  tls: [{hosts: [sealed.test], secretName: sealed}]
-  rules: [{host: sealed.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]
 """ % PROBE
 SECOND = """\
 apiVersion: k8s.cni.cncf.io/v1
@@ -71,20 +48,16 @@ spec:
   nodeName: worker-1
   containers: [{name: one, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", one]}]
 """ % PROBE
-ALL = ("kube-state-metrics", "ingress", "prometheus", "multus")
+ALL = ("kube-state-metrics", "prometheus", "multus")
 
 
-class Web(Machines):
+class More(Machines):
     def write(self, *addons):
         self.text = self.text.split("  services:")[0] + f"  services: {{addons: [{', '.join(addons)}]}}\n"
         (self.dir / "cluster.yaml").write_text(self.text)
 
     def gone(self, *what):
         return "NotFound" in self.kubectl("get", *what, check=False).stderr
-
-    def port(self, name):
-        """The node port of the ingress controller's Service."""
-        return int(self.kubectl("-n", "ingress", "get", "service", "ingress", "-o", f"jsonpath={{.spec.ports[?(@.name=='{name}')].nodePort}}"))
 
     def metrics(self, path):
         return json.loads(self.kubectl("get", "--raw", f"/api/v1/namespaces/prometheus/services/http:prometheus:http/proxy/api/v1/{path}"))["data"]
@@ -95,7 +68,7 @@ class Web(Machines):
 
 @pytest.fixture(scope="module")
 def cluster():
-    c = Web("addons-web", SPEC)
+    c = More("addons-more", SPEC)
     with c:
         c.write(*ALL)
         c.slipway("up")
@@ -104,9 +77,9 @@ def cluster():
 
 def test_what_they_promise_is_proven(cluster):
     answer = json.loads(cluster.slipway("verify", "-o", "json").stdout)
-    found = [(c["check"], c["to"]) for c in answer["checks"] if c["check"] in ("ingress", "targets")]
+    found = [(c["check"], c["to"]) for c in answer["checks"] if c["check"] == "targets"]
     jobs = ("prometheus", "apiserver", "kubelet", "cadvisor", "node-exporter", "coredns", "kube-state-metrics")
-    assert answer["works"] and found == [("ingress", "HTTP"), ("ingress", "TLS"), *(("targets", job) for job in jobs)]
+    assert answer["works"] and found == [("targets", job) for job in jobs]
 
 
 def test_status_shows_them(cluster):
@@ -114,65 +87,25 @@ def test_status_shows_them(cluster):
     rows = {a["name"]: a for a in answer["addons"]}
     assert status == 0 and set(rows) == set(ALL)
     assert all(a["works"] and a["ready"] == a["wanted"] and a["drift"] is None for a in rows.values()), rows
-    assert (rows["ingress"]["wanted"], rows["prometheus"]["wanted"], rows["multus"]["wanted"]) == (2, 3, 0)
+    assert (rows["prometheus"]["wanted"], rows["multus"]["wanted"]) == (3, 0)
     assert "nothing to do" in cluster.slipway("plan", "--exit-code").stdout
-
-
-def certificate(directory, name):
-    """A CA of its own, and a certificate of it for a name."""
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"]
-    ca, key, crt = directory / "ca.crt", directory / "web.key", directory / "web.crt"
-    subprocess.run([*new, "-subj", "/CN=web", "-keyout", directory / "ca.key", "-out", ca], check=True, capture_output=True)
-    subprocess.run([*new, "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-addext", "basicConstraints=critical,CA:FALSE", "-CA", ca, "-CAkey", directory / "ca.key",
-                    "-keyout", key, "-out", crt], check=True, capture_output=True)
-    return ca, crt, key
-
-
-def asked(host, port, name, context=None):
-    """What a client outside gets from the name: status and body."""
-    raw = socket.create_connection((host, port), timeout=10)
-    c = http.client.HTTPConnection(name)
-    c.sock = context.wrap_socket(raw, server_hostname=name) if context else raw
-    try:
-        c.request("GET", "/")
-        r = c.getresponse()
-        return r.status, r.read()
-    finally:
-        c.close()
-
-
-def test_http_and_tls_from_outside(cluster, tmp_path):
-    """At every node, with the certificate of the Ingress' Secret; a name that no Ingress has is not found."""
-    ca, crt, key = certificate(tmp_path, "sealed.test")
-    cluster.kubectl("create", "secret", "tls", "sealed", f"--cert={crt}", f"--key={key}")
-    cluster.kubectl("apply", "-f", "-", text=WEB)
-    trusted = ssl.create_default_context(cafile=ca)
-    web, sealed = cluster.port("http"), cluster.port("https")
-    for node in ("control-1", "worker-1"):
-        host = cluster.address(node)
-        until("HTTP works", lambda: asked(host, web, "plain.test") == (200, b"web\n"))
-        until("TLS works", lambda: asked(host, sealed, "sealed.test", trusted) == (200, b"web\n"))
-        assert asked(host, web, "nobody.test")[0] == 404
-    assert asked(cluster.address("worker-1"), web, "sealed.test")[0] == 404, "one with tls answers only over TLS"
-    with pytest.raises(ssl.SSLCertVerificationError):
-        asked(cluster.address("worker-1"), sealed, "plain.test", trusted)
 
 
 def test_metrics_of_everything(cluster):
     """Also of a pod that somebody annotated, which answers no metrics: it is found, and nothing else suffers."""
+    cluster.kubectl("apply", "-f", "-", text=WEB)
     until("the annotated pod is found", lambda: any(t["labels"].get("pod") == "web" for t in cluster.metrics("targets?state=active")["activeTargets"]))
     targets = [t for t in cluster.metrics("targets?state=active")["activeTargets"] if t["labels"].get("pod") != "web"]
     assert all(t["health"] == "up" for t in targets), [t for t in targets if t["health"] != "up"]
-    assert sum(t["scrapePool"] == "pods" for t in targets) == 2, "the ingress controller's"
     for query, least in (("count(node_load1)", 2), ("count(kube_node_info)", 2), ("sum(apiserver_request_total)", 100), ("sum(kubelet_running_pods)", 5),
-                         ("count(container_memory_working_set_bytes)", 10), ("count(coredns_dns_requests_total)", 1), ("count(traefik_entrypoint_requests_total)", 1)):
+                         ("count(container_memory_working_set_bytes)", 10), ("count(coredns_dns_requests_total)", 1)):
         until(query, lambda: (r := cluster.metrics(f"query?query={query}")["result"]) and float(r[0]["value"][1]) >= least)
 
 
 def test_prometheus_may_not_read_secrets(cluster):
     who = ("--as=system:serviceaccount:prometheus:prometheus",)
-    assert cluster.kubectl("auth", "can-i", "get", "nodes/metrics", *who).strip() == "yes"
-    for what in (("list", "secrets"), ("list", "configmaps"), ("get", "nodes/proxy"), ("delete", "pods")):
+    assert cluster.kubectl("auth", "can-i", "get", "nodes", "--subresource=metrics", *who).strip() == "yes"
+    for what in (("list", "secrets"), ("list", "configmaps"), ("get", "nodes", "--subresource=proxy"), ("delete", "pods")):
         assert cluster.kubectl("auth", "can-i", *what, "-A", *who, check=False).stdout.strip() == "no", what
 
 
@@ -205,7 +138,7 @@ def test_what_is_taken_out_goes(cluster):
     for addon in ALL:
         assert addon in plan, plan
     cluster.slipway("up")
-    for what in (("-n", "ingress", "deployment", "ingress"), ("-n", "ingress", "service", "ingress"), ("ingressclass", "traefik"), ("-n", "prometheus", "deployment", "prometheus"),
+    for what in (("-n", "prometheus", "deployment", "prometheus"),
                  ("-n", "prometheus", "daemonset", "node-exporter"), ("clusterrole", "slipway:prometheus"), ("clusterrole", "slipway:multus")):
         assert cluster.gone(*what), what
     assert "multus" not in cluster.on("worker-1", "cat /etc/cni/net.d/*.conflist; ls /opt/cni/bin /etc/kubernetes")
@@ -217,7 +150,7 @@ def test_what_is_taken_out_goes(cluster):
 
 
 def test_they_come_back(cluster):
-    cluster.write("multus", "{name: ingress, values: {replicas: 1}}")
+    cluster.write("multus")
     cluster.slipway("up")
     cluster.kubectl("apply", "-f", "-", text=ONE.replace("NAME", "again"))
     until("the pod runs", lambda: cluster.pod("again")["status"]["phase"] == "Running")
