@@ -81,7 +81,7 @@ SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops 
   fs.inotify.max_user_instances fs.inotify.max_user_watches fs.file-max vm.max_map_count vm.swappiness)
 sysctls_save() {
   local kept=$MACHINES/.sysctls
-  [ -e "$kept" ] || { sysctl "${SYSCTLS[@]}" 2>/dev/null >"$kept.new" || true; mv "$kept.new" "$kept"; }
+  [ -e "$kept" ] || { sysctl "${SYSCTLS[@]}" 2>/dev/null >"$kept.$$" || true; mv "$kept.$$" "$kept"; } # machines may start side by side
 }
 sysctls_restore() {
   local kept=$MACHINES/.sysctls
