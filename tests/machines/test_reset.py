@@ -209,7 +209,14 @@ def test_a_broken_node(before):
     assert kubectl("get", "nodes", "-o", "name").split() == ["node/c1"]
 
 
+# The inner mount is older than the one that it is in now: unmounting the outer one takes it along, and then it cannot be unmounted any more.
+NESTED = ("d=/run/containerd/nested && mkdir -p $d && mount -t tmpfs t $d && mount --make-private $d && mkdir $d/a $d/b && mount -t tmpfs a $d/a && mount -t tmpfs b $d/b "
+          "&& mkdir $d/b/c && mount --move $d/a $d/b/c && rm -f /run/mount/utab /run/mount/utab.lock")
+
+
 def test_down_is_reset_of_all_hosts(before):
+    """Also where mounts are gone before it comes to them, as those of a shim that is ending."""
+    on("c1", "sh", "-c", NESTED)
     r = slipway("down")
     assert r.returncode == 2 and "nothing was changed" in r.stderr
     r = slipway("down", "--yes")

@@ -198,10 +198,15 @@ static size_t unmount_once(struct agent *a, struct error *err)
 void reset_mounts(struct agent *a)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        size_t count = 0, n;
-        /* several mounts may be stacked at one place */
-        for (int i = 0; i < 10 && (n = unmount_once(a, &err)); i++)
-                count += n;
+        size_t count = 0, n = 1;
+        /* Several mounts may be stacked at one place; and what could not be unmounted may be gone
+         * with another mount, or was unmounted by a shim that was ending: only what is still there
+         * at the next look has failed. */
+        for (int i = 0; i < 10 && (n || err.code); i++) {
+                error_release(&err);
+                err = (struct error){ 0 };
+                count += n = unmount_once(a, &err);
+        }
         if (err.code)
                 reset_event(a, SPEC_MOUNT, "mounts", STATE_FAILED, err.message);
         else if (count)
