@@ -50,6 +50,12 @@ class AwsFront(cloud.Front):
         self.tokens, self.quotas, self.hidden, self.process = {}, {}, {}, None
         self.blind = False  # filters, names and paths of lists are ignored
 
+    def emptied(self):
+        """A new account: no VPC of an earlier test counts in the quotas."""
+        from moto.moto_api._internal.models import moto_api_backend
+        with self.lock:
+            moto_api_backend.reset()
+
     def kill(self):
         if self.process:
             os.kill(self.process, signal.SIGKILL)

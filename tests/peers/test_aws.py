@@ -41,6 +41,7 @@ def server():
 
 @pytest.fixture
 def front(server):
+    server.emptied()
     server.fresh()
     yield server
     assert not server.problems  # signatures
