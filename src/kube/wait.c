@@ -1,4 +1,5 @@
 #include "base/base.h"
+#include "base/str.h"
 #include "kube/wait.h"
 
 static const json_t *status_of(const json_t *object) { return json_object_get(object, "status"); }
@@ -93,6 +94,43 @@ const json_t *pod_failing(const json_t *pod)
                                 return c;
                 }
         return NULL;
+}
+
+#define WHY_MAX 300
+
+/* What the container printed last, else what the kubelet says. */
+static char *container_why(const json_t *container)
+{
+        const json_t *state = json_object_get(container, "state");
+        const char *ended = object_text(
+                           json_object_get(json_object_get(container, "lastState"), "terminated"),
+                           "message"),
+                   *waiting = object_text(json_object_get(state, "waiting"), "message");
+        return ended ? str_last_line_of(ended) : waiting ? xstrdup(waiting) : NULL;
+}
+
+char *pods_failing(const json_t *list)
+{
+        size_t i;
+        const json_t *pod, *c = NULL;
+        json_array_foreach(json_object_get(list, "items"), i, pod)
+        {
+                if ((c = pod_failing(pod)))
+                        break;
+        }
+        if (!c)
+                return NULL;
+        json_int_t ends = json_integer_value(json_object_get(c, "restartCount"));
+        const char *node = object_text(json_object_get(pod, "spec"), "nodeName");
+        char *why CLEANUP(free_p) = container_why(c);
+        struct str out CLEANUP(str_release) = { 0 };
+        str_addf(&out, "pod %s on %s: %s", object_name(pod), node ? node : "no node",
+                object_text(json_object_get(json_object_get(c, "state"), "waiting"), "reason"));
+        if (ends)
+                str_addf(&out, ", it ended %" JSON_INTEGER_FORMAT " times", ends);
+        if (why && *why)
+                str_addf(&out, ": %.*s", WHY_MAX, why);
+        return str_take(&out);
 }
 
 /* The controller has observed the latest generation. */

@@ -23,6 +23,9 @@ bool pod_ready(const json_t *pod);                /* and not being deleted */
 /* The status of a container that does not start (no image, a wrong setting, a crash loop),
  * borrowed, or NULL. */
 const json_t *pod_failing(const json_t *pod);
+/* "pod P on N: CrashLoopBackOff, it ended 4 times: MESSAGE" of the first pod of a list that does
+ * not start, allocated; NULL: there is none. */
+char *pods_failing(const json_t *list);
 /* All replicas have the latest version and are available. */
 bool deployment_available(const json_t *deployment);
 bool daemonset_ready(const json_t *daemonset);

@@ -252,11 +252,13 @@ static void verb_state(char **v)
         struct str text CLEANUP(str_release) = { 0 };
         read_into(v[0], &text);
         json_auto_t *o = json_loadb(str_text(&text), text.len, 0, NULL);
-        print(json_pack("{s:b, s:s?, s:b, s:b, s:b, s:b, s:s?, s:s?}", "node", node_ready(o), "ip",
-                node_internal_ip(o), "pod", pod_ready(o), "deployment", deployment_available(o),
-                "daemonset", daemonset_ready(o), "crd", crd_established(o), "why",
-                condition_why(o, "Ready"), "failing",
-                json_string_value(json_object_get(pod_failing(o), "name"))));
+        json_auto_t *pods = json_pack("{s:[O]}", "items", o);
+        char *why CLEANUP(free_p) = pods_failing(pods);
+        print(json_pack("{s:b, s:s?, s:b, s:b, s:b, s:b, s:s?, s:s?, s:s?}", "node", node_ready(o),
+                "ip", node_internal_ip(o), "pod", pod_ready(o), "deployment",
+                deployment_available(o), "daemonset", daemonset_ready(o), "crd", crd_established(o),
+                "why", condition_why(o, "Ready"), "failing",
+                json_string_value(json_object_get(pod_failing(o), "name")), "pods", why));
 }
 
 static const struct verb {

@@ -56,8 +56,13 @@ def rollout(spec, generation=2, observed=2, **status):
     return {"metadata": {"generation": generation}, "spec": spec, "status": {"observedGeneration": observed, **status}}
 
 
-def waiting(reason, restarts=0):
-    return {"status": {"containerStatuses": [{"name": "a", "state": {"running": {}}}, {"name": "b", "restartCount": restarts, "state": {"waiting": {"reason": reason}}}]}}
+def crashing(**container):
+    """A pod of which one container ends again and again."""
+    return waiting("CrashLoopBackOff", restarts=4, **container) | {"metadata": {"name": "dns-1"}, "spec": {"nodeName": "w1"}}
+
+
+def waiting(reason, restarts=0, message=None, **container):
+    return {"status": {"containerStatuses": [{"name": "a", "state": {"running": {}}}, {"name": "b", "restartCount": restarts, "state": {"waiting": {"reason": reason, "message": message}}, **container}]}}
 
 
 ALL3 = {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
@@ -79,6 +84,11 @@ NODES2 = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvail
     (waiting("CrashLoopBackOff", restarts=3), "failing", "b"),
     ({"status": {"initContainerStatuses": waiting("CreateContainerConfigError")["status"]["containerStatuses"]}}, "failing", "b"),
     ({"status": {"containerStatuses": "?"}}, "failing", None),
+    (crashing(lastState={"terminated": {"message": "starting\nno nameservers found\n"}}, message="back-off"), "pods",
+     "pod dns-1 on w1: CrashLoopBackOff, it ended 4 times: no nameservers found"),
+    (crashing(message="back-off"), "pods", "pod dns-1 on w1: CrashLoopBackOff, it ended 4 times: back-off"),
+    (waiting("ImagePullBackOff", message="x" * 5000), "pods", f"pod  on no node: ImagePullBackOff: {'x' * 300}"),
+    (waiting("ContainerCreating"), "pods", None),
     (rollout({"replicas": 3}, **ALL3), "deployment", True),
     (rollout({"replicas": 3}, observed=1, **ALL3), "deployment", False),
     (rollout({"replicas": 4}, **ALL3), "deployment", False),

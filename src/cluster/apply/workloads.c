@@ -1,7 +1,8 @@
 #include "cluster/apply/workloads.h"
 #include "kube/wait.h"
 
-#define LOOK_MS 200
+#define LOOK_MS    200
+#define LOOKS_PODS 10 /* after so many looks, again and again: why its pods do not start */
 
 static const struct {
         const char *kind, *plural;
@@ -70,14 +71,19 @@ struct workload {
 struct workloads {
         struct op op;
         struct workload *first; /* the one that is waited for */
+        unsigned looks;         /* at it */
+        char *why;              /* its pods do not start, or NULL */
         void (*fn)(void *arg);
         void *arg;
 };
+
+static void workloads_release(struct op *o) { free(((struct workloads *)o)->why); }
 
 struct workloads *workloads_new(struct site *s, struct step *step)
 {
         struct workloads *w = arena_new(s->arena, struct workloads);
         op_begin(&w->op, s, step);
+        w->op.release = workloads_release;
         return w;
 }
 
@@ -105,21 +111,66 @@ void workloads_add(struct workloads *w, json_t *objects)
 
 static void workloads_ask(struct op *o);
 
+static void workloads_show(struct workloads *w)
+{
+        const char *trouble = kube_trouble(w->op.site->kube), *why = trouble ? trouble : w->why;
+        char *text CLEANUP(free_p) =
+                xasprintf("waiting for %s%s%s", w->first->label, why ? ": " : "", why ? why : "");
+        if (!w->op.step->doing || !streq(w->op.step->doing, text))
+                step_doing(w->op.step, -1, "%s", text);
+}
+
+static void on_workload_pods(const struct kube_reply *reply, void *arg)
+{
+        struct workloads *w = arg;
+        if (op_over(&w->op))
+                return;
+        free(w->why);
+        w->why = reply->status == 200 ? pods_failing(reply->body) : NULL;
+        workloads_show(w);
+        op_later(&w->op, LOOK_MS, workloads_ask);
+}
+
+/* The API's path of a workload's pods. */
+static char *pods_path(const json_t *workload)
+{
+        const json_t *selector = json_object_get(json_object_get(workload, "spec"), "selector");
+        struct str out CLEANUP(str_release) = { 0 };
+        const char *key, *sep = "";
+        json_t *value;
+        str_addf(&out, "/api/v1/namespaces/%s/pods?limit=100&labelSelector=",
+                workload_namespace(workload));
+        json_object_foreach(json_object_get(selector, "matchLabels"), key, value)
+        {
+                str_addf(&out, "%s%s%%3D%s", sep, key, json_string_value(value));
+                sep = "%2C";
+        }
+        return str_take(&out);
+}
+
 static void on_workload(const struct kube_reply *reply, void *arg)
 {
         struct workloads *w = arg;
         if (op_over(&w->op))
                 return;
-        bool ready = reply->status == 200 && workload_ready(reply->body);
-        if (ready)
+        if (reply->status == 200 && workload_ready(reply->body)) {
                 w->first = w->first->next;
+                w->looks = 0;
+                free(w->why);
+                w->why = NULL;
+        }
         if (!w->first) {
                 op_drop(&w->op);
                 w->fn(w->arg);
                 return;
         }
-        step_doing(w->op.step, -1, "waiting for %s", w->first->label);
-        op_later(&w->op, ready ? 0 : LOOK_MS, workloads_ask);
+        workloads_show(w);
+        if (reply->status == 200 && ++w->looks % LOOKS_PODS == 0) {
+                char *path CLEANUP(free_p) = pods_path(reply->body);
+                kube_request(w->op.site->kube, "GET", path, NULL, NULL, 0, on_workload_pods, w);
+        } else {
+                op_later(&w->op, w->looks ? LOOK_MS : 0, workloads_ask);
+        }
 }
 
 static void workloads_ask(struct op *o)
