@@ -99,8 +99,10 @@ def cmocka_skips(name, out):
 
 
 def of_meson(status, directory):
-    """From meson's own log of its last run."""
-    ran = {os.path.relpath(r["command"][0], ROOT / directory): r for r in lines(ROOT / directory / "meson-logs" / "testlog.json")}
+    """From meson's own log of its last run, whose name and commands begin with the wrapper, if there was one."""
+    log = [r for path in (ROOT / directory / "meson-logs").glob("testlog*.json") for r in lines(path)]
+    commands = [[os.path.relpath(word, ROOT / directory) for word in r["command"] if word.startswith("/")] for r in log]
+    ran = {words[0]: r for words, r in zip(commands, log)}
     missing = [source for name, source in programs().items() if name not in ran]
     failed = [name for name, r in ran.items() if r["result"] not in ("OK", "EXPECTEDFAIL", "SKIP")]
     skips = [skip for name, r in ran.items() for skip in cmocka_skips(name, r.get("stdout") or "")]
