@@ -154,7 +154,7 @@ static void test_leaves_and_stays(void **unused)
         struct str text CLEANUP(str_release) = { 0 }, gone CLEANUP(str_release) = { 0 };
         site.found.outsiders = &all;
         outsiders_text(&site, &text);
-        assert_non_null(strstr(str_text(&text), "nothing but by auth.bindings is bound"));
+        assert_non_null(strstr(str_text(&text), "the name has no bindings except those of auth.bindings"));
         assert_non_null(strstr(str_text(&text), "still gives this name rights"));
         cluster.auth.bindings.n = 3;
         outsiders_text(&site, &gone);
