@@ -114,7 +114,8 @@ static int check_addresses(const struct render *r, struct error *err)
                         "%zu nodes have no address yet (%s is the first), and files of nodes name them",
                         missing, first->name);
         if (r->unasked.code)
-                error_set(err, ENOENT, EXIT_USAGE, "%s; they cannot be asked of the provider: %s",
+                error_set(err, ENOENT, EXIT_USAGE,
+                        "%s; the provider could not be asked for them: %s",
                         arena_strdup(&((struct render *)r)->arena, err->message),
                         r->unasked.message);
         return error_hint(err,

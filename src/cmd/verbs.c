@@ -141,7 +141,7 @@ const struct verb verb_table[] = {
                         "something is not deleted within --cleanup-timeout, down stops before the "
                         "first node and names it; --no-cleanup skips all of this. If the API does "
                         "not answer, down says so and goes on.",
-                .options = "yes force no-cleanup cleanup-timeout",
+                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
                 .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_down },
         { .name = "reset",
@@ -158,7 +158,7 @@ const struct verb verb_table[] = {
                         "that it deletes what the cluster has outside itself, as 'slipway down' "
                         "does. --force skips the drain, and continues without the API if that does "
                         "not answer.",
-                .options = "yes force no-cleanup cleanup-timeout",
+                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
                 .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_reset },
         { .name = "adopt",
@@ -174,7 +174,7 @@ const struct verb verb_table[] = {
                         "kube-proxy as a DaemonSet, the hosts' own container runtime, pod network "
                         "and DNS) are kept and written to the file as options. Clusters with "
                         "settings that cannot be kept are refused, with the reason.",
-                .options = "name force key ssh-option",
+                .options = "name force key ssh-option ask-sudo-password",
                 .force = "overwrite an existing file",
                 .run = cmd_adopt },
         { .name = "kubeconfig",
@@ -349,7 +349,7 @@ const struct verb verb_table[] = {
                         "confirmation, or needs --yes in a script. recover rebuilds etcd after the "
                         "loss of its quorum, from the member with the newest data. defrag frees "
                         "unused disk space, one member at a time, the leader last.",
-                .options = "dir to force yes",
+                .options = "dir to force yes ask-sudo-password",
                 .force =
                         "restore, drill: accept a snapshot of another cluster; recover: treat members that do not answer as lost for good",
                 .run = cmd_etcd },

@@ -224,3 +224,9 @@ def test_the_man_page_has_every_exit_status():
 def test_the_status_survives_a_closed_pipe():
     r = subprocess.run(["bash", "-c", f"set -o pipefail; '{SLIPWAY}' schema --docs | head -c 10"], capture_output=True, text=True)
     assert r.returncode == 0 and r.stderr == "", r
+
+
+@pytest.mark.parametrize("verb", ["adopt", "certs", "down", "encryption", "etcd", "logs", "plan", "reset", "status", "up", "verify"])
+def test_verbs_that_use_sudo_on_nodes_can_ask_for_its_password(verb):
+    """The hint of a refused sudo names --ask-sudo-password."""
+    assert "--ask-sudo-password" in slipway("help", verb).stdout

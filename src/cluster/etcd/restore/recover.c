@@ -128,7 +128,7 @@ static void on_saved(struct link *l, int status, const char *out, const char *er
                         *line ? line : "the connection was cut");
         else if (!read_saved(r, out ? out : ""))
                 step_fail(t->step, EPROTO, EXIT_STEP, UNTOUCHED,
-                        "what etcdutl said of its data cannot be read");
+                        "the output of etcdutl about its data cannot be read");
         else {
                 t->transfer = (struct transfer){ .step = t->step,
                         .member = r->survivor,
