@@ -14,7 +14,7 @@ static const struct {
         { EXIT_STEP, "a step failed on a node or in the cluster" },
         { EXIT_UNHEALTHY, "the cluster is not healthy, or a certificate has expired" },
         { EXIT_STATE,
-                "the state directory is locked, damaged or of another cluster, or a saved plan is outdated" },
+                "the state directory is locked, damaged or of another cluster; the cluster does not exist yet; or a saved plan is outdated" },
         { EXIT_CHANGES, "for plan --exit-code: there is something to do" },
 };
 
