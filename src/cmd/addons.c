@@ -83,17 +83,18 @@ static int addon_print(const char *name, const struct cluster *c, struct error *
         enum addon_id id = addon_named(name);
         if (id == ADDON_COUNT) {
                 error_set(err, ENOENT, EXIT_USAGE, "there is no addon '%s'", name);
-                return error_hint(err, "`slipway addons` lists them");
+                return error_hint(err, "'slipway addons' lists them");
         }
         const char *asked = addon_row(id)->asked;
         if (!addon_built_in(id) || !c || !cluster_addon(c, id)) {
                 error_set(err, EINVAL, EXIT_USAGE, "%s %s", name,
-                        asked                ? "is not asked for in the file"
-                        : addon_built_in(id) ? "is not in services.addons of the file"
-                                             : "is a chart, whose objects helm makes");
+                        asked                ? "is not enabled in the file"
+                        : addon_built_in(id) ? "is not listed under services.addons in the file"
+                                             : "is a chart: helm creates its objects");
                 return asked ? error_hint(err, "set %s: true first", asked)
-                             : error_hint(err, addon_built_in(id) ? "add it there first"
-                                                                  : "`slipway plan` shows them");
+                             : error_hint(err, addon_built_in(id)
+                                                       ? "add it to services.addons first"
+                                                       : "'slipway plan' shows them");
         }
         addon_objects(c, id, &text);
         print_bytes(stdout, str_text(&text), text.len);

@@ -24,7 +24,7 @@ static int parse_target(
         t->sudo = !streq(t->user, "root");
         if (*t->host && *t->user && (!port || t->port > 0))
                 return 0;
-        error_set(err, EINVAL, EXIT_USAGE, "'%s' is no host", word);
+        error_set(err, EINVAL, EXIT_USAGE, "'%s' is not a host", word);
         return error_hint(err, "write it as ssh does: root@10.0.0.11");
 }
 
@@ -32,7 +32,7 @@ static int write_file(
         const struct options *o, const char *path, const struct str *text, struct error *err)
 {
         if (!o->force && access(path, F_OK) == 0) {
-                error_set(err, EEXIST, EXIT_USAGE, "%s is there already", path);
+                error_set(err, EEXIST, EXIT_USAGE, "%s exists already", path);
                 return error_hint(err, "name another with -f, or give --force to overwrite it");
         }
         return file_write(path, str_text(text), text->len, 0644, FILE_SYNC, NULL, err);

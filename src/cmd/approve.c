@@ -16,7 +16,7 @@ static void approve_print(const struct options *o, const json_t *list)
                            *names = json_string_value(json_object_get(one, "names"));
                 const char *trouble = json_string_value(json_object_get(one, "trouble"));
                 if (json_is_true(json_object_get(one, "approved")))
-                        print("%s: its kubelet's serving certificate is approved, for %s; slipway up approves its renewals for the same\n",
+                        print("%s: its kubelet's serving certificate is approved, for %s; 'slipway up' approves renewals for the same names and addresses\n",
                                 node, names);
                 else
                         print("%s: asks for %s; %s%s\n", node,

@@ -53,8 +53,9 @@ static void print_list(const json_t *answer)
                         certs_text_of(c, "expires"), left_text(c, left), certs_text_of(c, "usedBy"),
                         streq(certs_text_of(c, "state"), "due") ? " (due)" : "");
         }
-        json_array_foreach(json_object_get(answer, "unreachable"), i, c) print_err(
-                "%s was not asked: %s\n", certs_text_of(c, "node"), certs_text_of(c, "why"));
+        json_array_foreach(json_object_get(answer, "unreachable"), i, c)
+                print_err("%s: its certificates are not listed: %s\n", certs_text_of(c, "node"),
+                        certs_text_of(c, "why"));
 }
 
 static size_t count_state(const json_t *answer, const char *state)
@@ -112,9 +113,9 @@ static int renew(const struct options *o, struct error *err)
                 r = cmd_plan_and_apply(o, &s, NULL, err);
         site_release(&s);
         if (r == 0 && !cmd_json(o))
-                print(nodes.n ? "certificates are renewed.\n"
-                              : "all certificates are renewed; kubeconfigs that people have go on until theirs expires (slipway kubeconfig prints the new "
-                                "one).\n");
+                print(nodes.n ? "The certificates were renewed.\n"
+                              : "All certificates were renewed. Kubeconfigs that users already have work until their certificates expire; 'slipway kubeconfig' "
+                                "prints new ones.\n");
         return r;
 }
 
@@ -127,8 +128,8 @@ static int rotate_ca(const struct options *o, struct error *err)
                 return -err->code;
         int r = cmd_rotate(o, "certs rotate-ca", set, err);
         if (r == 0 && !cmd_json(o))
-                print("done. kubeconfigs that people have are no longer let in when the cluster's authority changed: slipway kubeconfig prints the new "
-                      "one.\n");
+                print("The rotation is finished. If the cluster CA was replaced, kubeconfigs that users already have no longer work: "
+                      "'slipway kubeconfig' prints new ones.\n");
         return r;
 }
 
@@ -142,6 +143,5 @@ int cmd_certs(const struct options *o, struct error *err)
         for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
                 if (streq(actions[i].name, o->args.v[0]))
                         return actions[i].run(o, err);
-        error_set(err, EINVAL, EXIT_USAGE, "'slipway certs' cannot '%s'", o->args.v[0]);
-        return error_hint(err, "it can: list, renew, rotate-ca, approve");
+        return -EINVAL; /* options_parse refused every other word */
 }

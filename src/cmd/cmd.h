@@ -54,6 +54,7 @@ struct verb {
         const char *summary;    /* one line */
         const char *help;       /* paragraphs for `help VERB` and the man page; may be NULL */
         const char *options;    /* space-separated names of option rows beyond the global ones */
+        const char *force;      /* what --force does; NULL: the verb has no such option */
         /* returns an exit status, or a negative value with err set */
         int (*run)(const struct options *o, struct error *err);
 };

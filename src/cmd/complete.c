@@ -56,7 +56,7 @@ static void zsh_text(struct str *s, const char *text)
         }
 }
 
-static void zsh_option(struct str *s, const struct option_row *row)
+static void zsh_option(struct str *s, const struct option_row *row, const struct verb *v)
 {
         const char *many = row->type == OPT_LIST ? "*" : "";
         for (int letter = row->letter ? 1 : 0; letter >= 0; letter--) {
@@ -64,7 +64,7 @@ static void zsh_option(struct str *s, const struct option_row *row)
                         str_addf(s, " \\\n      '%s-%c[", many, row->letter);
                 else
                         str_addf(s, " \\\n      '%s--%s[", many, row->name);
-                zsh_text(s, row->help);
+                zsh_text(s, option_help(row, v));
                 str_add(s, "]");
                 if (row->type != OPT_FLAG) {
                         str_addf(s, ":%s:", row->value);
@@ -91,7 +91,7 @@ static void complete_zsh(struct str *s)
                 str_addf(s, "    %s) shift words; (( CURRENT-- )); _arguments", verb_table[i].name);
                 for (size_t j = 0; j < option_count; j++)
                         if (option_applies(&option_table[j], &verb_table[i]))
-                                zsh_option(s, &option_table[j]);
+                                zsh_option(s, &option_table[j], &verb_table[i]);
                 if (verb_table[i].arg_words)
                         str_addf(s, " \\\n      '1:argument:(%s)'", verb_table[i].arg_words);
                 str_add(s, " ;;\n");
@@ -167,10 +167,8 @@ static int write_completion(const char *shell, struct str *out)
 int cmd_completion(const struct options *o, struct error *err)
 {
         struct str s CLEANUP(str_release) = { 0 };
-        if (write_completion(o->args.v[0], &s) < 0) {
-                error_set(err, EINVAL, EXIT_USAGE, "no completion for '%s'", o->args.v[0]);
-                return error_hint(err, "choose one of: bash zsh fish");
-        }
+        if (write_completion(o->args.v[0], &s) < 0)
+                return -EINVAL; /* options_parse refused every other word */
         print_text(stdout, str_text(&s));
         return EXIT_OK;
 }

@@ -32,13 +32,14 @@ static const char *megabytes(const json_t *v, struct arena *a)
 
 static const char *state_of(const json_t *m)
 {
-        return !etcd_text_of(m, "id")                         ? "no member"
-               : !json_is_true(json_object_get(m, "started")) ? "not started"
-               : etcd_text_of(m, "trouble")                   ? "not healthy"
-               : !etcd_text_of(m, "node")                     ? "not in file"
-               : json_is_true(json_object_get(m, "learner"))  ? "learner"
-               : json_is_true(json_object_get(m, "leader"))   ? "leader"
-                                                              : "follower";
+        return !etcd_text_of(m, "id") && etcd_text_of(m, "trouble") ? "unknown"
+               : !etcd_text_of(m, "id")                             ? "no member"
+               : !json_is_true(json_object_get(m, "started"))       ? "not started"
+               : etcd_text_of(m, "trouble")                         ? "not healthy"
+               : !etcd_text_of(m, "node")                           ? "not in file"
+               : json_is_true(json_object_get(m, "learner"))        ? "learner"
+               : json_is_true(json_object_get(m, "leader"))         ? "leader"
+                                                                    : "follower";
 }
 
 static void etcd_row_of(const json_t *m, const char *row[COL_COUNT], struct arena *a)
@@ -118,19 +119,15 @@ static const struct {
 
 int cmd_etcd(const struct options *o, struct error *err)
 {
-        const char *names[ARRAY_SIZE(actions)];
         for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
-                names[i] = actions[i].name;
                 if (!streq(actions[i].name, o->args.v[0]))
                         continue;
                 if (o->args.n <= actions[i].max_args)
                         return actions[i].run(o, err);
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd %s' does not take '%s'",
-                        actions[i].name, o->args.v[actions[i].max_args]);
-                return error_hint(err, "slipway help etcd explains");
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "'slipway etcd %s' does not take the argument '%s'", actions[i].name,
+                        o->args.v[actions[i].max_args]);
+                return error_hint(err, "see 'slipway help etcd'");
         }
-        const char *near = nearest(o->args.v[0], names, ARRAY_SIZE(names));
-        error_set(err, EINVAL, EXIT_USAGE, "'slipway etcd' does not know '%s'", o->args.v[0]);
-        return near ? error_hint(err, "did you mean 'slipway etcd %s'?", near)
-                    : error_hint(err, "slipway help etcd explains");
+        return -EINVAL; /* options_parse refused every other word */
 }

@@ -18,7 +18,7 @@ static int restore_ask(struct etcd_job *j, struct restore *r, struct error *err)
         int e = restore_prepare(r, &j->view, operate_approval(j->o), &loss, err);
         if (e != APPROVAL_WANTED)
                 return e;
-        print_err("%s.\nThe API is away meanwhile. Type yes to go on: ", str_text(&loss));
+        print_err("%s.\nThe API does not answer meanwhile. Type yes to go on: ", str_text(&loss));
         if (operate_answer("yes"))
                 return 0;
         print_err("\n");
@@ -32,9 +32,10 @@ static int restore(struct etcd_job *j, struct restore *r, struct snapshot *s, st
                 struct error newest CLEANUP(error_release) = { 0 };
                 bool any = snapshot_open(s, &j->site, NULL, true, &newest) == 0;
                 error_set(err, EINVAL, EXIT_USAGE,
-                        "'slipway etcd restore' needs a snapshot: what was written after it is lost");
-                return any ? error_hint(err, "the newest here: slipway etcd restore %s", s->path)
-                           : error_hint(err, "slipway help etcd explains");
+                        "'slipway etcd restore' needs a snapshot (everything written after the snapshot will be lost)");
+                return any ? error_hint(err, "the newest snapshot here: slipway etcd restore %s",
+                                     s->path)
+                           : error_hint(err, "see 'slipway help etcd'");
         }
         int e = snapshot_open(s, &j->site, j->o->args.v[1], j->o->force, err);
         if (e < 0)
@@ -49,9 +50,9 @@ static void say_restored(
 {
         if (cmd_json(o))
                 return;
-        print("%s is back: etcd holds revision %" PRId64 " of %s.\n", s->cluster->name,
+        print("%s was restored: etcd holds revision %" PRId64 " of %s.\n", s->cluster->name,
                 snapshot->revision, snapshot->path);
-        print("see to the rest:  slipway up\n");
+        print("next: slipway up\n");
 }
 
 int etcd_restore_run(const struct options *o, struct error *err)
@@ -86,7 +87,7 @@ int etcd_recover_run(const struct options *o, struct error *err)
                 e = recover(&j, &r, &s, err);
         if (e == 0 && !cmd_json(o))
                 print("etcd was rebuilt from %s (raft index %" PRIu64
-                      "): %s.\nWhat the lost members acknowledged without it after that is gone.\n",
+                      "): %s.\nWrites that only the lost members acknowledged after that are lost.\n",
                         r.survivor->node->name, r.last.index, recover_until(&r));
         if (e == 0)
                 say_restored(o, &j.site, &s);

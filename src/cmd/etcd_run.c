@@ -62,7 +62,7 @@ int etcd_snapshot_run(const struct options *o, struct error *err)
         print_result(o, result);
         if (!cmd_json(o))
                 print("%s\nrevision %" PRId64 ", %" PRId64
-                      " keys, %.1f MB, sha256 %s\nprove it:  slipway etcd drill\n",
+                      " keys, %.1f MB, sha256 %s\ntest it:  slipway etcd drill\n",
                         s.path, s.revision, s.keys, (double)s.size / 1e6, s.digest);
         return EXIT_OK;
 }

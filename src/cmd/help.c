@@ -14,7 +14,8 @@ static const struct {
         { EXIT_STEP, "a step failed on a node or in the cluster" },
         { EXIT_UNHEALTHY, "the cluster is not healthy, or a certificate has expired" },
         { EXIT_STATE,
-                "the state directory is locked, damaged or of another cluster, or a saved plan is outdated" },
+                "the state directory is locked, damaged or of another cluster; the cluster does not exist yet; or a saved plan is outdated" },
+        { EXIT_CHANGES, "for plan --exit-code: there is something to do" },
 };
 
 /* Appends `text` wrapped at about 78 columns, every line indented. */
@@ -35,14 +36,14 @@ static void add_folded(struct str *s, const char *text, unsigned indent)
         str_addc(s, '\n');
 }
 
-static void help_add_option(struct str *s, const struct option_row *row)
+static void help_add_option(struct str *s, const struct option_row *row, const struct verb *v)
 {
         char left[64];
         snprintf(left, sizeof(left), "%s%c%s --%s%s%s", row->letter ? "-" : " ",
                 row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
                 row->value ? " " : "", row->value ? row->value : "");
         str_addf(s, "  %s\n", left);
-        add_folded(s, row->help, 8);
+        add_folded(s, option_help(row, v), 8);
 }
 
 void help_overview(struct str *s)
@@ -54,9 +55,10 @@ void help_overview(struct str *s)
                 str_addf(s, "  %-12s %s\n", verb_table[i].name, verb_table[i].summary);
         str_add(s, "\noptions of every verb:\n");
         for (size_t i = 0; option_table[i].name[0]; i++)
-                help_add_option(s, &option_table[i]);
+                help_add_option(s, &option_table[i], NULL);
         str_add(s,
-                "\n'slipway help VERB' explains a verb. Start with: slipway init && slipway check\n");
+                "\n'slipway help VERB' explains a verb; 'slipway help --man' prints the man page, with the exit statuses.\n"
+                "Start with: slipway init && slipway check\n");
 }
 
 void help_verb(const struct verb *v, struct str *s)
@@ -76,7 +78,7 @@ void help_verb(const struct verb *v, struct str *s)
                         if (!any)
                                 str_add(s, global ? "\noptions of every verb:\n" : "\noptions:\n");
                         any = true;
-                        help_add_option(s, row);
+                        help_add_option(s, row, v);
                 }
         }
 }
@@ -98,7 +100,7 @@ static void add_roff(struct str *s, const char *text)
         }
 }
 
-static void man_option(struct str *s, const struct option_row *row)
+static void man_option(struct str *s, const struct option_row *row, const struct verb *v)
 {
         str_add(s, ".TP\n\\fB");
         if (row->letter)
@@ -107,7 +109,7 @@ static void man_option(struct str *s, const struct option_row *row)
         add_roff(s, row->name);
         str_addf(s, "\\fR%s%s%s\n", row->value ? " \\fI" : "", row->value ? row->value : "",
                 row->value ? "\\fR" : "");
-        add_roff(s, row->help);
+        add_roff(s, option_help(row, v));
         str_addc(s, '\n');
 }
 
@@ -122,7 +124,7 @@ static void man_verb(struct str *s, const struct verb *v)
         }
         for (size_t i = 0; i < option_count; i++)
                 if (option_applies(&option_table[i], v) && !option_applies(&option_table[i], NULL))
-                        man_option(s, &option_table[i]);
+                        man_option(s, &option_table[i], v);
 }
 
 static void help_man(struct str *s)
@@ -137,7 +139,7 @@ static void help_man(struct str *s)
                 man_verb(s, &verb_table[i]);
         str_add(s, ".SH OPTIONS\n");
         for (size_t i = 0; option_table[i].name[0]; i++)
-                man_option(s, &option_table[i]);
+                man_option(s, &option_table[i], NULL);
         str_add(s, ".SH EXIT STATUS\n");
         for (size_t i = 0; i < ARRAY_SIZE(exit_rows); i++)
                 str_addf(s, ".TP\n.B %d\n%s\n", exit_rows[i].status, exit_rows[i].meaning);
@@ -152,7 +154,7 @@ int cmd_help(const struct options *o, struct error *err)
         const struct verb *v = o->args.n ? verb_find(o->args.v[0]) : NULL;
         if (o->args.n && !v) {
                 error_set(err, EINVAL, EXIT_USAGE, "unknown verb '%s'", o->args.v[0]);
-                return error_hint(err, "'slipway --help' lists all of them");
+                return error_hint(err, "'slipway --help' lists the verbs");
         }
         if (o->man)
                 help_man(&s);

@@ -23,7 +23,7 @@ static const struct init_template {
                 "# Three machines on this computer. Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD
                 "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 1}\n"
-                "    - {name: worker, count: 2}                 # the number is how many\n"
+                "    - {name: worker, count: 2}                 # the number of machines\n"
                 "  # network:\n"
                 "  #   pods: 10.244.0.0/16                      # ranges that nothing else uses\n"
                 "  #   services: 10.96.0.0/12\n",
@@ -32,9 +32,9 @@ static const struct init_template {
                 "# Machines you have, reached with ssh. The addresses are examples: put in yours.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`.\n" HEAD "  provider:\n"
                 "    ssh:\n"
-                "      user: root                               # another user becomes root with sudo\n"
-                "      # key: ~/.ssh/id_ed25519                 # else what ssh would use\n"
-                "      # bastion: ops@jump.example.net          # else directly\n"
+                "      user: root                               # any other user needs sudo\n"
+                "      # key: ~/.ssh/id_ed25519                 # default: the key that ssh chooses\n"
+                "      # bastion: ops@jump.example.net          # default: connect directly\n"
                 "  api:\n"
                 "    vip: 192.0.2.10                            # a free address of the machines' network; the control plane holds it\n"
                 "    # names: [k8s.example.net]                 # also in the API's certificate\n"
@@ -42,7 +42,7 @@ static const struct init_template {
                 "    - name: control\n"
                 "      roles: [control-plane, etcd]             # an odd number of machines: 1, 3 or 5\n"
                 "      hosts: [192.0.2.11, 192.0.2.12, 192.0.2.13]\n"
-                "      # disks:                                 # formatted only while blank\n"
+                "      # disks:                                 # formatted only if blank\n"
                 "      #   - {device: /dev/sdb, mount: /var/lib/etcd}\n"
                 "    - name: worker\n"
                 "      hosts:\n"
@@ -52,20 +52,20 @@ static const struct init_template {
                 "  # proxy: {http: \"http://proxy.example.net:3128\", https: \"http://proxy.example.net:3128\"}\n",
                 "put your machines' addresses and a free address for the VIP into the file, then: " },
         { "openstack", "prod",
-                "# A cluster in OpenStack. slipway makes the machines, and all that they need.\n"
+                "# A cluster in OpenStack. slipway creates the machines, network and load balancer.\n"
                 "# Every field: docs/config.md, or `slipway schema --docs`; docs/openstack.md explains them.\n" HEAD
                 "  provider:\n"
                 "    openstack:\n"
                 "      cloud: <cloud=mycloud>                           # an entry of clouds.yaml\n"
                 "      image: <image=debian-12>                         # by name or id\n"
                 "      externalNetwork: <external=public>                  # the router of the new network leads there\n"
-                "      # network: <network=private-net>                   # one that exists, instead of a new one\n"
+                "      # network: <network=private-net>                   # an existing network, instead of a new one\n"
                 "      loadBalancer: <balancer=octavia>                    # or vip, or none\n"
                 "      # bastion: ops@jump.example.net          # if the machines are not reached directly\n"
                 "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: <flavor=m1.large>}\n"
                 "    - {name: worker, count: 3, flavor: <flavor=m1.large>}\n"
-                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # who else may log in\n",
+                "  # os: {authorizedKeys: [\"ssh-ed25519 AAAA… me\"]}   # additional keys that may log in\n",
                 "put in your cloud, image, network and flavors, then: " },
         { "aws", "prod",
                 "# Machines that slipway creates in AWS. The credentials come from the environment or a profile.\n"
@@ -74,9 +74,9 @@ static const struct init_template {
                 "      region: <region=eu-central-1>\n"
                 "      zones: <zones=[eu-central-1a, eu-central-1b, eu-central-1c]>\n"
                 "      image: {name: <image=debian-12-amd64-*>, owner: <owner=\"136693071363\">}   # the account of the distribution\n"
-                "      # vpc: {id: <vpc=vpc-0123456789abcdef0>, subnets: <subnets=[subnet-0123456789abcdef0]>}   # one that exists, instead of a new one\n"
+                "      # vpc: {id: <vpc=vpc-0123456789abcdef0>, subnets: <subnets=[subnet-0123456789abcdef0]>}   # an existing VPC, instead of a new one\n"
                 "      loadBalancer: nlb                        # or nlb-internal, or none\n"
-                "      # access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}   # who reaches it from outside\n"
+                "      # access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}   # networks that may connect from outside\n"
                 "      # bastion: admin@jump.example.net        # machines have private addresses\n"
                 "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: <type=m7i.large>}\n"
@@ -88,7 +88,7 @@ static const struct init_template {
                 "    terraform:\n"
                 "      platform: hetzner                        # or openstack, aws, gce, azure, vsphere, oci\n"
                 "      dir: infra                               # the files, and the state of Terraform\n"
-                "      user: root                               # who logs in to the image\n"
+                "      user: root                               # the login user of the image\n"
                 "      variables: {image: debian-12, size: cx32, zones: \"fsn1, nbg1, hel1\"}\n"
                 "  os:\n"
                 "    authorizedKeys: [\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2x6vVtZ0oXlqQ2q0Y8bq7G8N0mO1uJmG3q1oYpDnZr example\"]\n"
@@ -168,7 +168,7 @@ int init_path(const struct options *o, const char **path, struct error *err)
         }
         if (streq(*path, "-") || o->force || access(*path, F_OK) < 0)
                 return 0;
-        error_set(err, EEXIST, EXIT_USAGE, "%s is there already, and is left as it is", *path);
+        error_set(err, EEXIST, EXIT_USAGE, "%s exists already and was not changed", *path);
         return error_hint(err, "--force overwrites it; -f writes another file");
 }
 
@@ -205,8 +205,8 @@ void init_report(
         }
         print("wrote %s\n", path);
         if (notes && notes->count)
-                print("%zu thing%s need%s your eyes: look for NOTE in it\n", notes->count,
-                        notes->count == 1 ? "" : "s", notes->count == 1 ? "s" : "");
+                print("%zu setting%s need%s your attention: look for NOTE in the file\n",
+                        notes->count, notes->count == 1 ? "" : "s", notes->count == 1 ? "s" : "");
         print("next: %sslipway check%s%s\n", before, streq(path, "cluster.yaml") ? "" : " -f ",
                 streq(path, "cluster.yaml") ? "" : path);
 }
@@ -220,7 +220,7 @@ int cmd_init(const struct options *o, struct error *err)
         if (o->from_kubespray && o->provider) {
                 error_set(err, EINVAL, EXIT_USAGE,
                         "--provider and --from-kubespray exclude each other: the machines of an inventory are reached over ssh");
-                return error_hint(err, "leave --provider away");
+                return error_hint(err, "leave --provider out");
         }
         if (o->from_kubespray)
                 return init_from_kubespray(o, err);
@@ -238,6 +238,6 @@ int cmd_init(const struct options *o, struct error *err)
         if (r < 0)
                 return r;
         init_report(o, path, NULL,
-                asked ? "look at the names, which the cloud has, then: " : t->before);
+                asked ? "check the names, which come from the cloud, then: " : t->before);
         return EXIT_OK;
 }

@@ -268,7 +268,7 @@ static int inventory_which(const struct options *o, struct error *err)
 {
         if (o->ssh_config == o->ansible) {
                 error_set(err, EINVAL, EXIT_USAGE,
-                        "inventory needs one of --ssh-config and --ansible");
+                        "inventory needs either --ssh-config or --ansible");
                 return error_hint(
                         err, "slipway inventory --ssh-config > ssh.conf; ssh -F ssh.conf NODE");
         }

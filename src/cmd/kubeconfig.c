@@ -97,14 +97,15 @@ int cmd_kubeconfig(const struct options *o, struct error *err)
         struct cluster *c = NULL;
         struct facts_file *facts = NULL;
         if (!o->merge && (o->kubeconfig || o->use)) {
-                error_set(err, EINVAL, EXIT_USAGE, "--%s goes with --merge",
+                error_set(err, EINVAL, EXIT_USAGE, "--%s needs --merge",
                         o->use ? "use" : "kubeconfig");
                 return error_hint(err, "without --merge the kubeconfig is printed");
         }
         if (!o->oidc && o->args.n) {
-                error_set(err, EINVAL, EXIT_USAGE, "a user's name goes with --oidc, got '%s'",
+                error_set(err, EINVAL, EXIT_USAGE, "a user's name needs --oidc, got '%s'",
                         o->args.v[0]);
-                return error_hint(err, "without --oidc all users of the file are in it");
+                return error_hint(
+                        err, "without --oidc the kubeconfigs of all users in the file are printed");
         }
         int r = cmd_load(o, &a, &c, err);
         if (r == 0 && o->oidc)

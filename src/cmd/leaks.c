@@ -81,7 +81,7 @@ static int leaks_prefix(const struct options *o, struct site *s, struct error *e
                 return 0;
         if (strlen(p) != 5 || strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789") != 5)
                 return error_set(err, EINVAL, EXIT_USAGE,
-                        "--prefix: '%s' is not five small letters and digits", p);
+                        "--prefix: '%s' is not five lower-case letters and digits", p);
         if (s->identity.prefix && streq(s->identity.prefix, p)) {
                 error_set(err, EINVAL, EXIT_USAGE, "--prefix: %s is this cluster's own", p);
                 return error_hint(err, "'slipway down' deletes this cluster");

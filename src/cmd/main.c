@@ -64,8 +64,9 @@ static int main_finish(int status)
 {
         if (fflush(stdout) == 0 && !ferror(stdout))
                 return status;
-        if (errno != EPIPE)
-                print_err("slipway: cannot write the output: %s\n", strerror(errno));
+        if (errno == EPIPE)
+                return status;
+        print_err("slipway: cannot write the output: %s\n", strerror(errno));
         return status ? status : EXIT_INTERNAL;
 }
 

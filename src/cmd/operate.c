@@ -56,16 +56,11 @@ static void plan_say(const struct operation *op)
 }
 
 /* Asks the user at a terminal. -ECANCELED without a message: the answer was no. */
-static int plan_ask(const struct operation *op, struct error *err)
+static int plan_ask(const struct operation *op, const json_t *saved, struct error *err)
 {
-        json_t *saved;
-        int r = saved_read(op->options, &saved, err);
-        if (r < 0)
-                return r;
         if (!saved && !plan_empty(op->site))
                 plan_say(op);
-        r = plan_approved(op->site, operate_approval(op->options), saved, err);
-        json_decref(saved);
+        int r = plan_approved(op->site, operate_approval(op->options), saved, err);
         if (r == APPROVAL_WANTED)
                 r = ui_ask(op->ui, "go on?") ? 0 : -ECANCELED;
         return r;
@@ -118,12 +113,18 @@ int cmd_plan_and_apply(
         const struct options *o, struct site *s, const struct edit *edit, struct error *err)
 {
         struct operation op;
-        int r = operate_begin(&op, o, s, err);
-        if (r < 0)
+        json_t *saved = NULL;
+        int r = saved_read(o, &saved, err);
+        if (r == 0)
+                r = operate_begin(&op, o, s, err);
+        if (r < 0) {
+                json_decref(saved);
                 return r;
+        }
         r = up_observe(s, err);
         if (r == 0 && !s->only_stage)
-                r = plan_ask(&op, err);
+                r = plan_ask(&op, saved, err);
+        json_decref(saved);
         if (r == 0 && !s->only_stage && edit)
                 r = edit_write(edit, err);
         if (r == 0)

@@ -16,7 +16,7 @@ const struct option_row option_table[] = {
         { "dir", 'd', OPT_STRING, AT(dir), "DIR", NULL, COMPLETE_DIR, "the directory to write to" },
         { "format", 0, OPT_STRING, AT(format), "FORMAT", "files user-data cloud-init ignition",
                 COMPLETE_WORDS,
-                "what to write: files, cloud-init, ignition, or user-data (the one of the two that each machine reads) (default: files)" },
+                "what to write: files, cloud-init, ignition, or user-data (cloud-init or ignition, as each machine needs) (default: files)" },
         { "node", 'n', OPT_LIST, AT(nodes), "NODE", NULL, COMPLETE_NONE,
                 "only this node; may be repeated" },
         { "secrets", 0, OPT_FLAG, AT(secrets), NULL, NULL, COMPLETE_NONE, "include secret files" },
@@ -29,7 +29,7 @@ const struct option_row option_table[] = {
         { "from-kubespray", 0, OPT_STRING, AT(from_kubespray), "DIR", NULL, COMPLETE_DIR,
                 "convert the Kubespray inventory in DIR" },
         { "force", 0, OPT_FLAG, AT(force), NULL, NULL, COMPLETE_NONE,
-                "init, adopt: overwrite an existing file; upgrade: ignore removed APIs; rollback: keep etcd's data; reset, down: skip the drain, and continue without the API; etcd: accept a snapshot of another cluster, or members that are lost for good" },
+                "continue in a case that is otherwise refused (see 'slipway help VERB')" },
         { "stage", 0, OPT_FLAG, AT(stage), NULL, NULL, COMPLETE_NONE,
                 "only send the new programs and images to the nodes; change nothing else" },
         { "crd", 0, OPT_FLAG, AT(crd), NULL, NULL, COMPLETE_NONE,
@@ -42,33 +42,33 @@ const struct option_row option_table[] = {
         { "merge", 0, OPT_FLAG, AT(merge), NULL, NULL, COMPLETE_NONE,
                 "write the entries to your own kubeconfig file" },
         { "oidc", 0, OPT_FLAG, AT(oidc), NULL, NULL, COMPLETE_NONE,
-                "the kubeconfig of people who log in at the provider of auth.oidc; USER is only their name in it (default: oidc)" },
+                "print the kubeconfig for logins at the provider of auth.oidc; USER names the entry in the file (default: oidc)" },
         { "kubeconfig", 0, OPT_STRING, AT(kubeconfig), "FILE", NULL, COMPLETE_FILE,
                 "the file to merge into (default: the first of $KUBECONFIG, else ~/.kube/config)" },
         { "use", 0, OPT_FLAG, AT(use), NULL, NULL, COMPLETE_NONE,
                 "set the current context to this cluster" },
         { "ttl", 0, OPT_STRING, AT(ttl), "TIME", NULL, COMPLETE_NONE,
-                "how long the token is valid: 30m, 24h, 7d (default: 24h; with --control-plane 2h, which is also the most)" },
+                "how long the token is valid: 30m, 24h, 7d (default: 24h; with --control-plane 2h, which is also the maximum)" },
         { "token-file", 0, OPT_STRING, AT(token_file), "FILE", NULL, COMPLETE_FILE,
                 "a file with the token to create, which only you can read (- is standard input; default: a random token)" },
         { "control-plane", 0, OPT_FLAG, AT(control_plane), NULL, NULL, COMPLETE_NONE,
                 "token create: let the machine join as a control plane; the Secret kubeadm-certs exists until the token expires" },
         { "user", 0, OPT_STRING, AT(user), "NAME", NULL, COMPLETE_NONE,
-                "the user of auth.users the token is for; it is deleted when the user is removed" },
-        { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the file to write" },
+                "the user of auth.users that the token is for; when the user is removed, the token is deleted" },
+        { "to", 0, OPT_STRING, AT(to), "FILE", NULL, COMPLETE_FILE, "the snapshot file to write" },
         { "yes", 'y', OPT_FLAG, AT(yes), NULL, NULL, COMPLETE_NONE, "do not ask for confirmation" },
         { "all", 0, OPT_FLAG, AT(all), NULL, NULL, COMPLETE_NONE,
-                "reboot: every node, whether it needs one or not" },
+                "every node, also those that need no reboot" },
         { "plan", 0, OPT_STRING, AT(plan), "FILE", NULL, COMPLETE_FILE,
                 "carry out exactly the plan saved with 'slipway plan -o json', without asking; refused if the file or the cluster has changed since" },
         { "no-cleanup", 0, OPT_FLAG, AT(no_cleanup), NULL, NULL, COMPLETE_NONE,
-                "leave load balancers, volumes and releases as they are, and do not ask the API: what the cluster has outside itself stays there" },
+                "leave load balancers, volumes and releases as they are, and do not ask the API; they stay in the cloud" },
         { "cleanup-timeout", 0, OPT_STRING, AT(cleanup_timeout), "TIME", NULL, COMPLETE_NONE,
-                "how long to wait for load balancers, volumes and releases to go: 90s, 5m, 1h (default: 5m)" },
+                "how long to wait until load balancers, volumes and releases are deleted: 90s, 5m, 1h (default: 5m)" },
         { "prefix", 0, OPT_STRING, AT(prefix), "PREFIX", NULL, COMPLETE_NONE,
-                "leaks: everything with this prefix, of a cluster whose state directory is lost" },
+                "list or delete everything with this prefix, of a cluster whose state directory is lost" },
         { "delete", 0, OPT_FLAG, AT(delete), NULL, NULL, COMPLETE_NONE,
-                "leaks: delete what is listed, after a confirmation" },
+                "delete the listed resources, after a confirmation" },
         { "exit-code", 0, OPT_FLAG, AT(exit_code), NULL, NULL, COMPLETE_NONE,
                 "exit with status 9 if something would change" },
         { "watch", 'w', OPT_FLAG, AT(watch), NULL, NULL, COMPLETE_NONE,
@@ -107,6 +107,11 @@ bool option_applies(const struct option_row *row, const struct verb *v)
                 if (row == &option_table[i])
                         return true;
         return row->name[0] && v && word_in(v->options, row->name);
+}
+
+const char *option_help(const struct option_row *row, const struct verb *v)
+{
+        return v && v->force && streq(row->name, "force") ? v->force : row->help;
 }
 
 static const struct option_row *find_long(const char *name, size_t n)
@@ -149,26 +154,29 @@ static int set_option(const struct option_row *row, const char *value, struct ar
         return 0;
 }
 
-static int unknown_option(const char *arg, struct error *err)
+/* `v`: the verb, if it is before the option. Only options that it has are suggested. */
+static int unknown_option(const char *arg, const struct verb *v, struct error *err)
 {
         const char *names[ARRAY_SIZE(option_table)];
         size_t n = 0, len = strcspn(arg, "=");
         for (size_t i = 0; i < option_count; i++)
-                if (option_table[i].name[0])
+                if (option_applies(&option_table[i], v))
                         names[n++] = option_table[i].name;
         char *word CLEANUP(free_p) = xstrndup(arg, len);
         const char *near = streq(word, "--token")   ? "token-file"
                            : has_prefix(word, "--") ? nearest(word + 2, names, n)
                                                     : NULL;
         error_set(err, EINVAL, EXIT_USAGE, "unknown option %s", word);
-        return near ? error_hint(err, "did you mean --%s?", near)
-                    : error_hint(err, "'slipway --help' lists all of them");
+        if (near)
+                return error_hint(err, "did you mean --%s?", near);
+        return error_hint(err, "'slipway help %s' lists %s", v ? v->name : "VERB",
+                v ? "its options" : "the options of a verb");
 }
 
 /* Parses an argument that starts with a dash; may use the next one as its value. `seen` records
  * which rows were used. */
-static int parse_option(char **argv, int argc, int *i, struct arena *a, struct options *out,
-        bool *seen, struct error *err)
+static int parse_option(char **argv, int argc, int *i, const struct verb *v, struct arena *a,
+        struct options *out, bool *seen, struct error *err)
 {
         const char *arg = argv[*i], *value = NULL;
         const struct option_row *row;
@@ -184,7 +192,7 @@ static int parse_option(char **argv, int argc, int *i, struct arena *a, struct o
                         row = NULL;
         }
         if (!row)
-                return unknown_option(arg, err);
+                return unknown_option(arg, v, err);
         if (row->type == OPT_FLAG && value)
                 return error_set(err, EINVAL, EXIT_USAGE, "--%s takes no value", row->name);
         if (row->type != OPT_FLAG && !value) {
@@ -206,10 +214,27 @@ static int unknown_verb(const char *word, struct error *err)
         const char *near = nearest(word, names, n);
         error_set(err, EINVAL, EXIT_USAGE, "unknown verb '%s'", word);
         return near ? error_hint(err, "did you mean 'slipway %s'?", near)
-                    : error_hint(err, "'slipway --help' lists all of them");
+                    : error_hint(err, "'slipway --help' lists the verbs");
 }
 
-/* Checks that need the verb: unknown options, too few or too many arguments. */
+/* The first argument of a verb that takes one of a few words. */
+static int unknown_word(const struct verb *v, const char *word, struct error *err)
+{
+        char *words CLEANUP(free_p) = xstrdup(v->arg_words), *save = NULL;
+        const char *names[16], *near;
+        size_t n = 0;
+        for (char *p = strtok_r(words, " ", &save); p && n < ARRAY_SIZE(names);
+                p = strtok_r(NULL, " ", &save))
+                names[n++] = p;
+        near = nearest(word, names, n);
+        error_set(err, EINVAL, EXIT_USAGE, "'slipway %s' does not take the argument '%s'", v->name,
+                word);
+        return near && *near == *word
+                       ? error_hint(err, "did you mean 'slipway %s %s'?", v->name, near)
+                       : error_hint(err, "choose one of: %s", v->arg_words);
+}
+
+/* Checks that need the verb: unknown options, too few, too many or unknown arguments. */
 static int check_verb(
         const struct verb *v, const struct options *o, const bool *seen, struct error *err)
 {
@@ -231,6 +256,8 @@ static int check_verb(
                         v->name, o->args.v[v->max_args]);
                 return error_hint(err, "see 'slipway help %s'", v->name);
         }
+        if (v->arg_words && o->args.n && !word_in(v->arg_words, o->args.v[0]))
+                return unknown_word(v, o->args.v[0], err);
         return 0;
 }
 
@@ -245,7 +272,7 @@ int options_parse(int argc, char **argv, struct arena *a, struct options *out,
                 if (!only_args && streq(arg, "--"))
                         only_args = true;
                 else if (!only_args && arg[0] == '-' && arg[1])
-                        r = parse_option(argv, argc, &i, a, out, seen, err);
+                        r = parse_option(argv, argc, &i, *verb, a, out, seen, err);
                 else if (*verb)
                         strings_add(a, &out->args, arg);
                 else if (!(*verb = verb_find(arg)))

@@ -10,5 +10,7 @@ int options_parse(int argc, char **argv, struct arena *a, struct options *out,
         const struct verb **verb, struct error *err);
 /* Whether a verb accepts an option: global ones, or those in its row. */
 bool option_applies(const struct option_row *row, const struct verb *v);
+/* What an option does for a verb. */
+const char *option_help(const struct option_row *row, const struct verb *v);
 
 #endif

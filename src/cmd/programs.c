@@ -1,11 +1,8 @@
-/* programs: upstream's programs for the project's own demo, tests and benches, of the catalogue's
- * versions and by its recipes.
- *   programs                     what there is, as JSON: versions, programs with their directories,
- * images programs NAME[@VERSION]...   builds what lacks, and prints the directory of each programs
- * SET...              the same for common, previous, hardening, login, services, addons, fabrics,
- * clouds
- * programs -d DIR PROGRAM... copies single programs (kubectl) into DIR, from where clusters get
- * theirs: the cache, upstream or a build */
+/* programs: upstream's programs for the project's own demo, tests and benchmarks, in the
+ * catalogue's versions and by its recipes. Without arguments: a list, as JSON. NAME[@VERSION]
+ * builds a program if it is missing and prints its directory; SET (common, previous, hardening,
+ * login, services, addons, fabrics, clouds) builds several. -d DIR PROGRAM copies single programs
+ * (kubectl) into DIR, from where clusters get theirs: the cache, upstream or a build. */
 #include <event2/event.h>
 
 #include "artifact/blob.h"

@@ -114,11 +114,12 @@ static int check_addresses(const struct render *r, struct error *err)
                         "%zu nodes have no address yet (%s is the first), and files of nodes name them",
                         missing, first->name);
         if (r->unasked.code)
-                error_set(err, ENOENT, EXIT_USAGE, "%s; the cloud was not asked: %s",
+                error_set(err, ENOENT, EXIT_USAGE,
+                        "%s; the provider could not be asked for them: %s",
                         arena_strdup(&((struct render *)r)->arena, err->message),
                         r->unasked.message);
         return error_hint(err,
-                "give their addresses with --facts FILE, or render what they are made with: --format user-data");
+                "give their addresses with --facts FILE, or write the user-data that creates them: --format user-data");
 }
 
 static int check_usage(const struct render *r, struct error *err)
@@ -127,7 +128,7 @@ static int check_usage(const struct render *r, struct error *err)
                 return check_addresses(r, err);
         if (r->o->secrets) {
                 error_set(err, EINVAL, EXIT_USAGE,
-                        "--secrets does not go with --format %s: user-data never holds a secret",
+                        "--secrets cannot be used with --format %s: user-data never holds a secret",
                         r->o->format);
                 return error_hint(err, "leave it out, or use --format files");
         }
@@ -230,7 +231,7 @@ static int write_userdata(const struct render *r, const struct nodespec *s, stru
                 return ret;
         if (!r->o->dir && isatty(STDOUT_FILENO) && has_prefix(str_text(&data), "\x1f\x8b")) {
                 error_set(err, EINVAL, EXIT_USAGE,
-                        "the user-data is compressed, and would only disturb the terminal");
+                        "the user-data is compressed and cannot be shown on a terminal");
                 return error_hint(err, "pipe it into gzip -d, or write it to a file with -d DIR");
         }
         if (!r->o->dir) {

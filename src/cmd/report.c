@@ -23,7 +23,8 @@ static void report_print(const struct options *o, const struct report_file *all,
         if (json)
                 print_json(list, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         else if (!n)
-                print_err("no reports yet: up, upgrade, scale and other runs each leave one\n");
+                print_err(
+                        "there are no reports yet: every up, upgrade, scale or other change writes one\n");
         json_decref(list);
 }
 
@@ -60,7 +61,8 @@ int cmd_report(const struct options *o, struct error *err)
                 if (*wanted && !*end && all[i].number == number)
                         return report_open(&all[i], err);
         error_set(err, ENOENT, EXIT_USAGE, "cluster %s has no report '%s'", c->name, wanted);
-        return n ? error_hint(err, "there are %lu to %lu: slipway report lists them", all[0].number,
-                           all[n - 1].number)
-                 : error_hint(err, "every slipway up, upgrade, scale, … leaves one");
+        return n ? error_hint(err, "there are reports %lu to %lu: 'slipway report' lists them",
+                           all[0].number, all[n - 1].number)
+                 : error_hint(
+                           err, "every 'slipway up', 'slipway upgrade' or other change writes one");
 }

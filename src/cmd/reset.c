@@ -66,7 +66,7 @@ static void reset_say(const struct options *o, const struct site *s)
                 print("Kubernetes was removed from all hosts of %s; its certificates stay in %s.\n",
                         s->cluster->name, s->identity.dir);
         else
-                print("done; take the nodes out of cluster.yaml, or the next slipway up brings them back.\n");
+                print("Kubernetes was removed. Remove the nodes from cluster.yaml too, or the next 'slipway up' adds them again.\n");
 }
 
 static int cleanup_time(const struct options *o, unsigned *seconds, struct error *err)

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "cluster/certs/rotate.h"
+#include "cluster/site/removed.h"
 #include "cmd/operate.h"
 #include "cmd/reach.h"
 
@@ -48,12 +49,17 @@ int cmd_rotation(const struct options *o, const char *verb, bool rolled, struct 
         return r;
 }
 
-/* A missing or damaged state is reported when the rotation starts. */
+/* A damaged state is reported when the rotation starts. */
 static int rotate_look(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };
         struct error ignored CLEANUP(error_release) = { 0 };
-        return reach_api(&r, o, &ignored) < 0 ? 0 : rotate_check_joined(&r.site, err);
+        if (reach_open(&r, o, &ignored) < 0)
+                return 0;
+        int e = r.site.identity.prefix && site_kube(&r.site, &ignored) == 0
+                        ? rotate_check_joined(&r.site, err)
+                        : 0;
+        return e < 0 ? e : site_must_exist(&r.site, err);
 }
 
 int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err)
@@ -72,11 +78,6 @@ int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct e
 
 int cmd_encryption(const struct options *o, struct error *err)
 {
-        if (!streq(o->args.v[0], "rotate")) {
-                error_set(
-                        err, EINVAL, EXIT_USAGE, "'slipway encryption' cannot '%s'", o->args.v[0]);
-                return error_hint(err, "it can: rotate");
-        }
         int r = cmd_rotate(o, "encryption rotate", 1U << ROTATE_ENCRYPTION, err);
         if (r == 0 && !cmd_json(o))
                 print("secrets are encrypted with a new key, and the old one was removed.\n");

@@ -6,8 +6,8 @@ int cmd_schema(const struct options *o, struct error *err)
 {
         struct str text CLEANUP(str_release) = { 0 };
         if (o->crd && o->docs) {
-                error_set(err, EINVAL, EXIT_USAGE, "--crd and --docs are two different documents");
-                return error_hint(err, "ask for one at a time");
+                error_set(err, EINVAL, EXIT_USAGE, "--crd and --docs exclude each other");
+                return error_hint(err, "give one of them");
         }
         if (o->crd)
                 schema_crd(&text);

@@ -53,7 +53,7 @@ static int delete_token(struct reach *r, const struct options *o, struct error *
         const char *id = o->args.n > 1 ? o->args.v[1] : "";
         int e = token_delete(&r->site, id, err);
         if (e == 0)
-                print("token %.6s is deleted\n", id);
+                print("token %.6s was deleted\n", id);
         return e;
 }
 
@@ -65,27 +65,23 @@ int cmd_token(const struct options *o, struct error *err)
                 size_t args;
         } actions[] = { { "create", create, 1 }, { "list", list_tokens, 1 },
                 { "delete", delete_token, 2 } };
-        const char *names[ARRAY_SIZE(actions)];
         size_t i = 0;
-        for (size_t j = 0; j < ARRAY_SIZE(actions); j++)
-                names[j] = actions[j].name;
-        while (i < ARRAY_SIZE(actions) && !streq(names[i], o->args.v[0]))
+        while (i < ARRAY_SIZE(actions) && !streq(actions[i].name, o->args.v[0]))
                 i++;
-        if (i == ARRAY_SIZE(actions)) {
-                const char *near = nearest(o->args.v[0], names, ARRAY_SIZE(names));
-                error_set(err, EINVAL, EXIT_USAGE, "'slipway token' cannot '%s'", o->args.v[0]);
-                return near ? error_hint(err, "did you mean 'slipway token %s'?", near)
-                            : error_hint(err, "choose one of: create list delete");
-        }
+        if (i == ARRAY_SIZE(actions))
+                return -EINVAL; /* options_parse refused every other word */
         if (actions[i].run == create && o->args.n > 1) {
                 error_set(err, EINVAL, EXIT_USAGE,
                         "'slipway token create' takes no token on its command line, where every process of this computer sees it");
                 return error_hint(err,
                         "put it into a file and name that with --token-file, or use --token-file - and standard input");
         }
-        if (o->args.n > actions[i].args)
-                return error_set(err, EINVAL, EXIT_USAGE, "'slipway token %s' does not take '%s'",
-                        names[i], o->args.v[actions[i].args]);
+        if (o->args.n > actions[i].args) {
+                error_set(err, EINVAL, EXIT_USAGE,
+                        "'slipway token %s' does not take the argument '%s'", actions[i].name,
+                        o->args.v[actions[i].args]);
+                return error_hint(err, "see 'slipway help token'");
+        }
         struct reach r CLEANUP(reach_release) = { 0 };
         int e = reach_api(&r, o, err);
         return e < 0 ? e : actions[i].run(&r, o, err);

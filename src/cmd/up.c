@@ -45,7 +45,7 @@ static void say_up(const struct options *o, const struct site *s)
         if (cmd_json(o))
                 return;
         if (s->only_stage)
-                print("%s: what %s needs is on its nodes, and nothing of it is in use yet.\ngo on: slipway upgrade %s\n",
+                print("%s: the programs and images of %s are on its nodes; none of them is in use yet.\ngo on: slipway upgrade %s\n",
                         s->cluster->name, s->cluster->kubernetes.text, s->cluster->kubernetes.text);
         else if (s->reboot)
                 say_rebooted(s);

@@ -11,6 +11,7 @@ const struct verb verb_table[] = {
                         "lists the settings that it could not convert. An existing file is not "
                         "overwritten unless --force is given.",
                 .options = "provider name from-kubespray force",
+                .force = "overwrite an existing file",
                 .run = cmd_init },
         { .name = "check",
                 .args = "",
@@ -27,9 +28,9 @@ const struct verb verb_table[] = {
                 .summary = "write every node's files, or its user-data",
                 .help = "Writes exactly the files that each node will have. --format files writes "
                         "DIR/NODE/root/... and DIR/NODE/nodespec.json; cloud-init and ignition "
-                        "write the user-data for creating machines (user-data: the one of the two "
-                        "that each machine reads), which holds only immutable entries. Without -d, "
-                        "the user-data of one node is printed, and files are only listed. Secrets "
+                        "write the user-data for creating machines, which holds only immutable "
+                        "entries; user-data writes the one of these two formats that each machine "
+                        "needs. Without -d, the user-data of one node is printed, and files are only listed. Secrets "
                         "are left out unless --secrets is given. Certificates are read from the "
                         "state directory and created there the first time.",
                 .options = "format node dir secrets facts",
@@ -115,6 +116,7 @@ const struct verb verb_table[] = {
                         "up. Minor versions cannot be skipped. --force upgrades even if APIs in use "
                         "are removed by the new version.",
                 .options = "yes force stage ask-sudo-password",
+                .force = "upgrade even if clients use APIs that the new version does not have",
                 .run = cmd_upgrade },
         { .name = "rollback",
                 .args = "",
@@ -125,20 +127,22 @@ const struct verb verb_table[] = {
                         "lost: this needs a confirmation, or --yes in a script. --force rolls back "
                         "without the snapshot and keeps etcd's data.",
                 .options = "yes force ask-sudo-password",
+                .force = "roll back without restoring the snapshot; etcd's data is kept",
                 .run = cmd_rollback },
         { .name = "down",
                 .args = "",
                 .summary = "delete the machines that slipway created",
                 .help = "Deletes every machine of the cluster with all its data. On existing hosts "
                         "(provider ssh) it does what 'reset' does for all of them. The cluster's "
-                        "certificates stay in the state directory. Before that, what the cluster "
+                        "certificates stay in the state directory. First, what the cluster "
                         "has outside itself is shown, deleted and waited for: releases that slipway "
                         "made are uninstalled, Services of type LoadBalancer and "
                         "PersistentVolumeClaims with the reclaim policy Delete are deleted. If "
-                        "something does not go within --cleanup-timeout, down stops before the "
+                        "something is not deleted within --cleanup-timeout, down stops before the "
                         "first node and names it; --no-cleanup skips all of this. If the API does "
                         "not answer, down says so and goes on.",
-                .options = "yes force no-cleanup cleanup-timeout",
+                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
+                .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_down },
         { .name = "reset",
                 .args = "[NODE...]",
@@ -154,7 +158,8 @@ const struct verb verb_table[] = {
                         "that it deletes what the cluster has outside itself, as 'slipway down' "
                         "does. --force skips the drain, and continues without the API if that does "
                         "not answer.",
-                .options = "yes force no-cleanup cleanup-timeout",
+                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
+                .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_reset },
         { .name = "adopt",
                 .args = "[USER@]HOST[:PORT]",
@@ -169,7 +174,8 @@ const struct verb verb_table[] = {
                         "kube-proxy as a DaemonSet, the hosts' own container runtime, pod network "
                         "and DNS) are kept and written to the file as options. Clusters with "
                         "settings that cannot be kept are refused, with the reason.",
-                .options = "name force key ssh-option",
+                .options = "name force key ssh-option ask-sudo-password",
+                .force = "overwrite an existing file",
                 .run = cmd_adopt },
         { .name = "kubeconfig",
                 .args = "[USER]",
@@ -343,7 +349,9 @@ const struct verb verb_table[] = {
                         "confirmation, or needs --yes in a script. recover rebuilds etcd after the "
                         "loss of its quorum, from the member with the newest data. defrag frees "
                         "unused disk space, one member at a time, the leader last.",
-                .options = "dir to force yes",
+                .options = "dir to force yes ask-sudo-password",
+                .force =
+                        "restore, drill: accept a snapshot of another cluster; recover: treat members that do not answer as lost for good",
                 .run = cmd_etcd },
         { .name = "report",
                 .args = "[NUMBER]",
@@ -370,8 +378,8 @@ const struct verb verb_table[] = {
                 .min_args = 1,
                 .max_args = 1,
                 .summary = "print shell completion",
-                .help = "bash: source <(slipway completion bash). zsh: slipway completion zsh > a "
-                        "file _slipway on $fpath. fish: slipway completion fish | source.",
+                .help = "bash: source <(slipway completion bash). zsh: slipway completion zsh > "
+                        "DIR/_slipway, where DIR is a directory of $fpath. fish: slipway completion fish | source.",
                 .options = "",
                 .run = cmd_completion },
         { .name = "help",

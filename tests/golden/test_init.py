@@ -56,7 +56,7 @@ def test_what_is_commented_out_is_valid_too(tmp_path):
 def test_an_existing_file_is_kept(tmp_path):
     (tmp_path / "cluster.yaml").write_text("precious\n")
     r = slipway("init", cwd=tmp_path, status=USAGE)
-    assert "cluster.yaml is there already" in r.stderr and "--force" in r.stderr
+    assert "cluster.yaml exists already" in r.stderr and "--force" in r.stderr
     assert (tmp_path / "cluster.yaml").read_text() == "precious\n"
     slipway("init", "--force", cwd=tmp_path)
     assert (tmp_path / "cluster.yaml").read_text() != "precious\n"
@@ -179,4 +179,4 @@ def test_links_of_the_docs_lead_somewhere():
 
 
 def test_one_document_at_a_time():
-    assert "one at a time" in slipway("schema", "--crd", "--docs", status=USAGE).stderr
+    assert "exclude each other" in slipway("schema", "--crd", "--docs", status=USAGE).stderr

@@ -197,7 +197,7 @@ def test_rotate_all_killed_and_gone_on_with(cluster, pods):
     p.communicate()
     assert phase(cluster) == "issue"
     r = cluster.slipway("up")
-    assert "old one is believed until" in r.stderr
+    assert "old key is trusted until" in r.stderr
     cluster.kubeconfig()
     after = certificates(cluster)
     authorities = [k for k, x in after.items() if x["authority"] and k[1].endswith("ca.crt")]

@@ -191,9 +191,9 @@ def test_refusals(store, snapshot):
     store.refused(2, "needs a snapshot", "etcd", "restore")
     store.refused(2, "is not an etcd snapshot", "etcd", "restore", str(store.dir / "cluster.yaml"))
     store.refused(2, "there is nothing to recover", "etcd", "recover")
-    store.refused(2, "what was written since is lost: it is at revision", "etcd", "restore", snapshot.name)
+    store.refused(2, "everything written since then is lost: etcd is at revision", "etcd", "restore", snapshot.name)
     status, said = answer(store, b"no\n", "etcd", "restore", snapshot.name)
-    assert status == 2 and "what was written since is lost" in said and "nothing was changed" in said, said
+    assert status == 2 and "everything written since then is lost" in said and "nothing was changed" in said, said
     bad = store.dir / "bad.db"
     shutil.copy(snapshot, bad)
     shutil.copy(f"{snapshot}.sha256", f"{bad}.sha256")
@@ -280,7 +280,7 @@ def test_restore_killed(store, snapshot):
             break
     proc.send_signal(signal.SIGKILL)
     proc.communicate()
-    store.refused(8, "a restore of etcd was begun", "up")
+    store.refused(8, "a restore of etcd has not finished", "up")
     store.slipway("etcd", "restore", snapshot.name)
     assert store.has("before") and not (store.state / "etcd-restore.json").exists()
     store.slipway("up")
@@ -311,7 +311,7 @@ def test_all_lost(store):
     before, worker = store.objects(), store.worker()
     newest = store.snapshot().name
     store.destroy(*CONTROL)
-    store.refused(7, "no member of etcd is left", "etcd", "recover")
+    store.refused(7, "no etcd member that answers has data", "etcd", "recover")
     store.refused(7, "no etcd member still has its data", "up")
     store.slipway("etcd", "restore", newest, "--yes")
     assert store.has("in-snapshot") and before <= store.objects()

@@ -489,7 +489,7 @@ def test_init_asks(front, tmp_path):
     c = Cloud(front, tmp_path, pools=SMALL)
     ec2 = client(front, "ec2")
     said = c.slipway("init", "--provider", "aws", "--name", "mine", "--force")[0]
-    assert "look at the names, which the cloud has" in said and front.made == []
+    assert "check the names, which come from the cloud" in said and front.made == []
     text = c.file.read_text()
     subnets = ec2.describe_subnets()["Subnets"]
     assert "region: eu-central-1\n" in text and "zones: [eu-central-1a, eu-central-1b, eu-central-1c]\n" in text

@@ -347,7 +347,7 @@ def test_lost_state(boats):
     assert "load balancer" in (said := drive(boats, "leaks")) and "belong to other clusters" in said and said.count("ab12c") > 10
     drive(boats, "leaks", "--delete", "--yes")
     assert "type ab12c, or give --yes" in drive(boats, "leaks", "--prefix", "ab12c", "--delete", status=2)
-    assert "not five small letters and digits" in drive(boats, "leaks", "--prefix", "../etc", status=2)
+    assert "not five lower-case letters and digits" in drive(boats, "leaks", "--prefix", "../etc", status=2)
     assert "nothing is left over" in drive(boats, "leaks", "--prefix", "zz99z", "--delete", "--yes")
     assert not boats.cloud.posts()
     drive(boats, "leaks", "--prefix", "ab12c", "--delete", "--yes")
@@ -385,7 +385,7 @@ def test_init_asks(boats):
     boats.cloud.add("networks", {"name": 'odd: "name"\n# x', "description": ""})
     boats.cloud.things["networks"].pop(next(i for i, n in boats.cloud.things["networks"].items() if n["name"] == "theirs"))
     said = drive(boats, "init", "--provider", "openstack", "--name", "mine", "--force")
-    assert "look at the names, which the cloud has" in said and not boats.cloud.posts()
+    assert "check the names, which come from the cloud" in said and not boats.cloud.posts()
     text = (boats.dir / "cluster.yaml").read_text()
     for line in ("cloud: paper ", "image: debian-12 ", "externalNetwork: public ", "loadBalancer: octavia ", "count: 3, flavor: m1.k8s}", '# network: "odd: \\"name\\"\\n# x" '):
         assert line in text, text

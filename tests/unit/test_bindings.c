@@ -119,7 +119,7 @@ static void test_tampered(void **unused)
         chores(found, NULL);
         assert_int_equal(site.found.chores->n, 4);
         assert_chore(0, "DELETE", VIEW,
-                "binding view in all namespaces  remove  it refers to another role, and is made anew");
+                "binding view in all namespaces  remove  it refers to another role, and is created again");
         assert_chore(
                 1, "DELETE", EDIT_D, "binding edit in namespace default  remove  it binds nobody");
         assert_chore(2, "PATCH", VIEW APPLY, "group oidc:viewers  bind  view in all namespaces");
@@ -154,7 +154,8 @@ static void test_leaves_and_stays(void **unused)
         struct str text CLEANUP(str_release) = { 0 }, gone CLEANUP(str_release) = { 0 };
         site.found.outsiders = &all;
         outsiders_text(&site, &text);
-        assert_non_null(strstr(str_text(&text), "nothing but by auth.bindings is bound"));
+        assert_non_null(
+                strstr(str_text(&text), "the name has no bindings except those of auth.bindings"));
         assert_non_null(strstr(str_text(&text), "still gives this name rights"));
         cluster.auth.bindings.n = 3;
         outsiders_text(&site, &gone);

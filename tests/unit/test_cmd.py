@@ -61,9 +61,13 @@ def test_every_verb_explains_itself():
     (["check", "--secrets"], "slipway: 'slipway check' has no option --secrets", "hint: 'slipway help check' lists its options"),
     (["check", "extra"], "slipway: 'slipway check' does not take the argument 'extra'", "hint: see 'slipway help check'"),
     (["completion"], "slipway: 'slipway completion' needs an argument: bash|zsh|fish", "hint: see 'slipway help completion'"),
-    (["completion", "tcsh"], "slipway: no completion for 'tcsh'", "hint: choose one of: bash zsh fish"),
-    (["help", "nothing"], "slipway: unknown verb 'nothing'", "hint: 'slipway --help' lists all of them"),
-    (["check", "-hx"], "slipway: unknown option -hx", "hint: 'slipway --help' lists all of them"),
+    (["completion", "tcsh"], "slipway: 'slipway completion' does not take the argument 'tcsh'", "hint: choose one of: bash zsh fish"),
+    (["help", "nothing"], "slipway: unknown verb 'nothing'", "hint: 'slipway --help' lists the verbs"),
+    (["check", "-hx"], "slipway: unknown option -hx", "hint: 'slipway help check' lists its options"),
+    (["check", "--foo"], "slipway: unknown option --foo", "hint: 'slipway help check' lists its options"),
+    (["--nothing-like-it"], "slipway: unknown option --nothing-like-it", "hint: 'slipway help VERB' lists the options of a verb"),
+    (["etcd", "member"], "slipway: 'slipway etcd' does not take the argument 'member'", "hint: did you mean 'slipway etcd members'?"),
+    (["export", "ansible"], "slipway: 'slipway export' does not take the argument 'ansible'", "hint: choose one of: terraform"),
     (["--help=1"], "slipway: --help takes no value", None),
 ])
 def test_usage_errors(args, sentence, hint):
@@ -134,7 +138,7 @@ def test_reports_are_listed(tmp_path):
     name = slipway("check", "-o", "json", cwd=tmp_path) and re.search(r"name: *(\w+)", (tmp_path / "cluster.yaml").read_text()).group(1)
     reports = tmp_path / ".slipway" / name / "reports"
     r = slipway("report", cwd=tmp_path)
-    assert (r.returncode, r.stdout, r.stderr) == (0, "", "no reports yet: up, upgrade, scale and other runs each leave one\n")
+    assert (r.returncode, r.stdout, r.stderr) == (0, "", "there are no reports yet: every up, upgrade, scale or other change writes one\n")
     assert json.loads(slipway("report", "-o", "json", cwd=tmp_path).stdout) == []
     reports.mkdir(parents=True)
     for file in ("0002-20261117T070000Z-etcd_restore-failed.html", "0001-20261117T064012Z-up-done.html", "0003-\x1b[31m.html"):
@@ -144,7 +148,7 @@ def test_reports_are_listed(tmp_path):
     assert [r["verb"] for r in json.loads(slipway("report", "-o", "json", cwd=tmp_path).stdout)] == ["up", "etcd restore"]
     assert slipway("report", "2", cwd=tmp_path).stdout == f".slipway/{name}/reports/0002-20261117T070000Z-etcd_restore-failed.html\n"
     r = slipway("report", "7", cwd=tmp_path)
-    assert r.returncode == 2 and r.stderr.splitlines() == [f"slipway: cluster {name} has no report '7'", "hint: there are 1 to 2: slipway report lists them"]
+    assert r.returncode == 2 and r.stderr.splitlines() == [f"slipway: cluster {name} has no report '7'", "hint: there are reports 1 to 2: 'slipway report' lists them"]
 
 
 def test_programs_come_from_the_catalogue():
@@ -170,9 +174,9 @@ spec:
 
 
 @pytest.mark.parametrize("by, status, sentence, hint", [
-    ("etcd restore", 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
-    (None, 8, "a restore of etcd was begun and has not ended", "slipway etcd restore /nowhere/other.db"),
-    ("damaged", 8, "a restore of etcd was begun and has not ended", "slipway etcd restore SNAPSHOT"),
+    ("etcd restore", 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
+    (None, 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
+    ("damaged", 8, "a restore of etcd has not finished", "slipway etcd restore SNAPSHOT"),
     ("rollback", 2, "/nowhere/before.db", None),  # its own: it goes on, and here finds no snapshot
 ])
 def test_rollback_leaves_a_restore_alone(tmp_path, by, status, sentence, hint):
@@ -186,3 +190,43 @@ def test_rollback_leaves_a_restore_alone(tmp_path, by, status, sentence, hint):
     r = slipway("rollback", "--yes", "--force", cwd=tmp_path)
     assert r.returncode == status and sentence in r.stderr and (not hint or hint in r.stderr), r.stderr
     assert (tmp_path / "cluster.yaml").read_text() == UPGRADED
+
+
+@pytest.mark.parametrize("verb", [["certs", "renew"], ["certs", "rotate-ca"], ["encryption", "rotate"]])
+def test_no_certificates_of_a_cluster_that_is_not_there(tmp_path, verb):
+    """Renewing and rotating work like up, but never create the cluster; nothing of a rotation is begun."""
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert slipway("render", cwd=tmp_path).returncode == 0  # its certificates are there
+    r = slipway(*verb, "--yes", cwd=tmp_path)
+    assert r.returncode == 8 and "cluster x does not exist yet" in r.stderr and "'slipway up' creates it" in r.stderr, r.stderr
+    state = tmp_path / ".slipway" / "x"
+    assert not (state / "rotation.json").exists() and not (state / "reports").exists()
+
+
+def test_a_saved_plan_is_read_before_anything_is_asked(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    for args, status, sentence in (("nofile", 1, "cannot read nofile"), ("cluster.yaml", 2, "cluster.yaml is not a plan")):
+        r = slipway("up", "--plan", args, cwd=tmp_path)
+        assert r.returncode == status and sentence in r.stderr and "connect" not in r.stderr, r.stderr
+    assert not (tmp_path / ".slipway" / "x" / "reports").exists()
+
+
+def test_force_is_explained_for_each_verb():
+    texts = {verb: slipway("help", verb).stdout.split("--force\n")[1].split("  -")[0] for verb in ("init", "upgrade", "rollback", "down", "reset", "adopt", "etcd")}
+    assert "otherwise refused" not in str(texts) and "APIs" in texts["upgrade"] and "overwrite" in texts["init"] and texts["down"] == texts["reset"]
+
+
+def test_the_man_page_has_every_exit_status():
+    page = slipway("help", "--man").stdout.split(".SH EXIT STATUS")[1]
+    assert re.findall(r"(?m)^\.B (\d+)$", page) == [str(n) for n in range(10)]
+
+
+def test_the_status_survives_a_closed_pipe():
+    r = subprocess.run(["bash", "-c", f"set -o pipefail; '{SLIPWAY}' schema --docs | head -c 10"], capture_output=True, text=True)
+    assert r.returncode == 0 and r.stderr == "", r
+
+
+@pytest.mark.parametrize("verb", ["adopt", "certs", "down", "encryption", "etcd", "logs", "plan", "reset", "status", "up", "verify"])
+def test_verbs_that_use_sudo_on_nodes_can_ask_for_its_password(verb):
+    """The hint of a refused sudo names --ask-sudo-password."""
+    assert "--ask-sudo-password" in slipway("help", verb).stdout

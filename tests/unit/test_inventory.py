@@ -130,8 +130,8 @@ def test_json_is_a_dynamic_inventory(tmp_path):
 
 
 @pytest.mark.parametrize("args, sentence", [
-    ([], "inventory needs one of --ssh-config and --ansible"),
-    (["--ssh-config", "--ansible"], "inventory needs one of --ssh-config and --ansible"),
+    ([], "inventory needs either --ssh-config or --ansible"),
+    (["--ssh-config", "--ansible"], "inventory needs either --ssh-config or --ansible"),
     (["--ssh-config", "-o", "json"], "an OpenSSH configuration has no JSON form"),
 ])
 def test_refused(tmp_path, args, sentence):

@@ -119,4 +119,4 @@ def test_while_kubectl_writes(paper):
 
 def test_options_that_need_merge(paper):
     r = paper("kubeconfig", "--use", ok=False)
-    assert r.returncode == 2 and "--use goes with --merge" in r.stderr
+    assert r.returncode == 2 and "--use needs --merge" in r.stderr

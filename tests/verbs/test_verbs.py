@@ -174,12 +174,12 @@ def test_token(cluster):
     assert re.search(r"\s(1h|2h)\s", row) and "authentication,signing" in row and "system:bootstrappers:kubeadm:default-node-token" in row
     assert m[1] in [t["id"] for t in json.loads(cluster("token", "list", "-o", "json").stdout)]
     assert line.split("--token ")[1].split()[0] not in cluster("token", "list").stdout, "secrets are not listed"
-    assert "is deleted" in cluster("token", "delete", m[1]).stdout
+    assert "was deleted" in cluster("token", "delete", m[1]).stdout
     r = cluster("token", "delete", m[1], ok=False)
     assert r.returncode == 2 and f"there is no token {m[1]}" in r.stderr
 
 
-@pytest.mark.parametrize("args,word", [(["create", "--ttl", "soon"], "--ttl: 'soon'"), (["create", "--ttl", "0h"], "--ttl"), (["delete"], "which token?"),
+@pytest.mark.parametrize("args,word", [(["create", "--ttl", "soon"], "--ttl: 'soon'"), (["create", "--ttl", "0h"], "--ttl"), (["delete"], "needs the ID of a token"),
                                        (["delete", "../../x"], "not a token's ID")])
 def test_token_said_wrong(cluster, args, word):
     r = cluster("token", *args, ok=False)

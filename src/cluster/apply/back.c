@@ -41,7 +41,7 @@ static void back_over(struct back *b, const char *trouble)
                 trouble ? "cannot be rolled back to " : "was rolled back to ", b->from,
                 trouble ? ": " : "", trouble ? trouble : "");
         error_hint(&err,
-                "'slipway logs %s' says why; the nodes after it were not touched; run again to try it once more",
+                "'slipway logs %s' says why; the nodes after it were not touched; run the same command again to retry",
                 m->node->name);
         op_done(&b->op, &err);
 }

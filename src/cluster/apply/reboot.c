@@ -47,8 +47,8 @@ void step_reboot(struct step *s)
         if (member_cut(m, s))
                 return;
         if (!member_boot(m)) {
-                step_fail(
-                        s, ENOTSUP, EXIT_STEP, NULL, "its agent cannot tell one boot from another");
+                step_fail(s, ENOTSUP, EXIT_STEP, NULL,
+                        "its agent does not report when the machine was booted");
                 return;
         }
         struct rebooting *r = arena_new(m->site->arena, struct rebooting);

@@ -40,7 +40,7 @@ void verify_row(struct verify *v, enum verify_check check, const char *from, con
         char *text CLEANUP(free_p) = why ? xasprintf("%.300s", why) : NULL;
         json_t *said = json_string(text);
         if (text && !said) /* not UTF-8 */
-                said = json_string("it answered what is no text");
+                said = json_string("its answer is not text");
         json_array_append_new(
                 v->rows, json_pack("{s:s, s:s, s:s?, s:b, s:o?, s:I}", "check", check_names[check],
                                  "from", from, "to", to, "works", !why, "why", said, "order",

@@ -24,7 +24,7 @@ static int approve_one(struct site *site, const struct serving *s, json_t *list,
                         "node %s: its request for a serving certificate is not approved: %s",
                         s->node, s->trouble);
                 return error_hint(err,
-                        "kubectl get csr shows it; mend the Node, or take the machine out (kubectl delete node, kubeadm reset)");
+                        "kubectl get csr shows it; repair the Node, or remove the machine (kubectl delete node, kubeadm reset)");
         }
         struct chore c = serving_chore(site->arena, s);
         int e = kube_do(site->kube, c.method, c.path, c.body, NULL, NULL, err);

@@ -5,6 +5,7 @@
 #include "base/print.h"
 #include "base/file.h"
 #include "cluster/certs/certs.h"
+#include "cluster/site/removed.h"
 
 #define READ_MAX ((size_t)2 << 20)
 
@@ -21,7 +22,7 @@ static const char script[] =
 static const struct {
         const char *end, *user;
 } users[] = {
-        { "#certificate-authority", "to know the API server by" },
+        { "#certificate-authority", "verifies the API server" },
         { "/pki/apiserver.crt", "API server" },
         { "/pki/apiserver-kubelet-client.crt", "API server, to kubelets" },
         { "/pki/apiserver-etcd-client.crt", "API server, to etcd" },
@@ -29,14 +30,14 @@ static const struct {
         { "/pki/etcd/server.crt", "etcd, for clients" },
         { "/pki/etcd/peer.crt", "etcd, among members" },
         { "/pki/etcd/healthcheck-client.crt", "slipway and etcdctl, to etcd" },
-        { "/pki/etcd/ca.crt", "signs etcd's" },
-        { "/pki/front-proxy-ca.crt", "signs the front proxy's" },
-        { "/pki/ca.crt", "signs the cluster's" },
-        { "/pki/ca-bundle.crt", "signs the cluster's" },
-        { "/pki/ca-signing.crt", "signs the kubelets'" },
+        { "/pki/etcd/ca.crt", "signs etcd's certificates" },
+        { "/pki/front-proxy-ca.crt", "signs the front proxy's certificates" },
+        { "/pki/ca.crt", "signs the cluster's certificates" },
+        { "/pki/ca-bundle.crt", "signs the cluster's certificates" },
+        { "/pki/ca-signing.crt", "signs the kubelets' certificates" },
         { "/pki/oidc-ca.crt", "API server, to the identity provider" },
         { "/pki/kubelet.crt", "kubelet, its own port" },
-        { "/kubelet-client-current.pem", "kubelet, to the API (renewed by it)" },
+        { "/kubelet-client-current.pem", "kubelet, to the API (the kubelet renews it)" },
         { "/controller-manager.conf#client-certificate", "controllers" },
         { "/scheduler.conf#client-certificate", "scheduler" },
         { "/super-admin.conf#client-certificate", "slipway, and anyone who has the file" },
@@ -186,7 +187,7 @@ static void read_past(struct listing *l)
                 if (has_suffix(name, ".pem") && file_read(path, READ_MAX, &text, &ignored) == 0 &&
                         identity_lets_in(&l->site->identity, str_text(&text)))
                         certs_add_text(l, NULL, name, str_text(&text),
-                                "whoever was given it: it cannot be taken back");
+                                "a removed user; it cannot be revoked");
                 free(list[i]);
         }
         free(list);
@@ -195,9 +196,10 @@ static void read_past(struct listing *l)
 static void read_state(struct listing *l)
 {
         const struct users *u = &l->site->cluster->auth.users;
-        static const char *const files[][2] = { { "pki/ca.crt", "signs the cluster's" },
-                { "pki/etcd/ca.crt", "signs etcd's" },
-                { "pki/front-proxy-ca.crt", "signs the front proxy's" },
+        static const char *const files[][2] = { { "pki/ca.crt",
+                                                        "signs the cluster's certificates" },
+                { "pki/etcd/ca.crt", "signs etcd's certificates" },
+                { "pki/front-proxy-ca.crt", "signs the front proxy's certificates" },
                 { "pki/lb.crt", "load balancer" }, { "pki/dex.crt", "dex" },
                 { "admin.pem", "slipway kubeconfig: the administrator" } };
         static const char *const next[CA_COUNT] = { "next/pki/ca.crt", "next/pki/etcd/ca.crt",
@@ -207,7 +209,7 @@ static void read_state(struct listing *l)
         /* CAs of an earlier rotation may still be there during another one */
         for (int ca = 0; ca < CA_COUNT; ca++)
                 if (l->site->identity.rotation.phase[ca] != ROTATE_NOT)
-                        add_file(l, next[ca], next[ca], "the new authority, under way");
+                        add_file(l, next[ca], next[ca], "the new CA of the current rotation");
         for (size_t i = 0; i < u->n; i++) {
                 char *path CLEANUP(free_p) = xasprintf("users/%s.pem", u->v[i].name),
                            *user CLEANUP(free_p) = xasprintf("user %s", u->v[i].name);
@@ -248,12 +250,15 @@ int certs_renew_begin(struct site *s, const struct strings *nodes, struct error 
                 if (!site_member(s, nodes->v[i])) {
                         error_set(err, EINVAL, EXIT_USAGE, "cluster %s has no node '%s'",
                                 s->cluster->name, nodes->v[i]);
-                        return error_hint(err, "slipway status lists its nodes");
+                        return error_hint(err, "'slipway status' lists its nodes");
                 }
+        int r = site_must_exist(s, err);
+        if (r < 0)
+                return r;
         id->renew = true;
         id->renew_nodes = nodes;
         if (nodes->n)
                 return 0;
-        int r = identity_extras(id, s->cluster, err);
+        r = identity_extras(id, s->cluster, err);
         return r < 0 ? r : identity_people(id, s->cluster, err);
 }

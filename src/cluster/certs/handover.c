@@ -17,7 +17,7 @@ int handover_check(const struct site *s, struct error *err)
         }
         if (identity_rotating(&s->identity)) {
                 error_set(err, EBUSY, EXIT_PREFLIGHT,
-                        "--control-plane: a rotation is under way, and the machine would get what is about to be replaced");
+                        "--control-plane: a rotation is in progress, and the machine would get a CA or key that is about to be replaced");
                 return error_hint(err, "slipway up finishes it; then run this again");
         }
         return 0;

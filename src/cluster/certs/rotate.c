@@ -5,11 +5,11 @@
 #include "cluster/certs/rotate.h"
 #include "kube/wait.h"
 
-static const char *const rotate_sentences[] = { "", "both are believed from here on",
-        "the new one signs from here on", "the old one goes" };
+static const char *const rotate_sentences[] = { "", "all nodes trust the old and the new one",
+        "the new one signs, the old one is still trusted", "the old one is removed" };
 
-static const char *const rotate_encrypting[] = { "", "all API servers learn the key",
-        "they write with it from here on", "" };
+static const char *const rotate_encrypting[] = { "", "all API servers receive the new key",
+        "all API servers encrypt with the new key", "" };
 
 int rotate_parse(const char *const *names, size_t n, unsigned *set, struct error *err)
 {
@@ -22,7 +22,7 @@ int rotate_parse(const char *const *names, size_t n, unsigned *set, struct error
                                 bit |= 1U << k;
                 if (!bit) {
                         error_set(err, EINVAL, EXIT_USAGE,
-                                "certs rotate-ca: there is no '%s' to rotate", names[i]);
+                                "certs rotate-ca: '%s' is nothing that can be rotated", names[i]);
                         return error_hint(
                                 err, "name one or more of: cluster, etcd, front-proxy, sa, all");
                 }
@@ -41,7 +41,7 @@ int rotate_check_encryption(const struct cluster *c, struct error *err)
         for (size_t i = 0; i < c->encryption.resources.n; i++)
                 if (strchr(c->encryption.resources.v[i], '*')) {
                         error_set(err, EINVAL, EXIT_CONFIG,
-                                "encryption.resources: '%s' does not say what has to be encrypted anew",
+                                "encryption.resources: '%s' does not name the resources that must be encrypted again",
                                 c->encryption.resources.v[i]);
                         return error_hint(
                                 err, "name the resources one by one: secrets, configmaps");
@@ -105,8 +105,8 @@ static void rotate_waiting(const struct identity *id, struct str *told)
                 return;
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&end, &tm));
         text_addf(told,
-                "service-account tokens are signed with the new key; the old one is believed until %s, when every pod has had its token renewed: the first "
-                "slipway up after that takes it out (certs rotate-ca sa --finish: at once)\n",
+                "service-account tokens are signed with the new key; the old key is trusted until %s, when the token of every pod has been renewed. The first "
+                "'slipway up' after that removes the old key ('slipway certs rotate-ca sa --finish' removes it now).\n",
                 when);
 }
 

@@ -98,7 +98,7 @@ static int token_chosen(const char *file, char id[7], char secret[17], struct er
                 error_set(err, EINVAL, EXIT_USAGE,
                         "--token-file: %s does not hold a bootstrap token", file);
                 return error_hint(err,
-                        "a token is one line of six small letters and digits, a dot, and sixteen more: abcdef.0123456789abcdef");
+                        "a token is one line of six lower-case letters and digits, a dot, and sixteen more: abcdef.0123456789abcdef");
         }
         memcpy(id, t, 6);
         memcpy(secret, t + 7, 16);
@@ -155,7 +155,7 @@ static int token_put(struct site *s, const char *id, const char *secret, const c
                 r = token_again(s, id, secret, body, made, err);
         wipe(body, strlen(body));
         free(body);
-        return r < 0 ? error_wrap(err, "making the token") : 0;
+        return r < 0 ? error_wrap(err, "creating the token") : 0;
 }
 
 /* Lets the machine read the cluster's keys; the join command contains the key
@@ -253,10 +253,10 @@ int token_delete(struct site *s, const char *id, struct error *err)
         int status = 0;
         if (n != 6 || strspn(id, ID_CHARS) != n) {
                 error_set(err, EINVAL, EXIT_USAGE,
-                        *id ? "'%s' is not a token's ID, which is six small letters and digits"
-                            : "which token?%s",
+                        *id ? "'%s' is not a token's ID, which is six lower-case letters and digits"
+                            : "'slipway token delete' needs the ID of a token%s",
                         id);
-                return error_hint(err, "slipway token list shows the IDs");
+                return error_hint(err, "'slipway token list' shows the IDs");
         }
         char *path CLEANUP(free_p) = xasprintf(SECRETS "/bootstrap-token-%.6s", id);
         if (kube_do(s->kube, "DELETE", path, NULL, &status, NULL, err) == 0)
@@ -264,5 +264,5 @@ int token_delete(struct site *s, const char *id, struct error *err)
         if (status != 404)
                 return error_wrap(err, "deleting token %.6s", id);
         error_set(err, ENOENT, EXIT_USAGE, "there is no token %.6s", id);
-        return error_hint(err, "slipway token list shows those there are");
+        return error_hint(err, "'slipway token list' shows the tokens");
 }

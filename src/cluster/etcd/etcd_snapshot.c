@@ -83,7 +83,7 @@ static void on_taken(struct link *l, int status, const char *out, const char *er
                         *line ? line : "the connection was cut");
         else if (!snapshot_said(t->snapshot, out ? out : ""))
                 step_fail(t->step, EPROTO, EXIT_STEP, NULL,
-                        "node %s: what etcdutl said of the snapshot cannot be read", node);
+                        "node %s: the output of etcdutl about the snapshot cannot be read", node);
         else {
                 t->transfer = (struct transfer){ .step = t->step,
                         .member = t->best,
@@ -138,7 +138,7 @@ static void on_etcd_snapshot_state(struct member *m, json_t *answer, const char 
                 take(t);
         else
                 step_fail(t->step, EIO, EXIT_UNHEALTHY,
-                        "slipway etcd members shows details; slipway etcd recover rebuilds it when its quorum is lost for good",
+                        "slipway etcd members shows details; slipway etcd recover rebuilds etcd if its quorum is lost for good",
                         "no member of etcd can take a snapshot: none that answers knows of a leader");
 }
 

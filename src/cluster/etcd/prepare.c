@@ -9,7 +9,7 @@ static int etcd_no_quorum(const struct etcd_view *v, const char *what, struct er
                 "%s: etcd has no quorum (%zu of %zu members answer, and none can read through it)",
                 what, answered, v->peer_count ? v->peer_count : v->count);
         return error_hint(err,
-                "slipway etcd members shows details; when the others are lost for good, slipway etcd recover rebuilds it");
+                "slipway etcd members shows details; if the other members are lost for good, slipway etcd recover rebuilds it");
 }
 
 /* ---- snapshot ---- */
@@ -61,7 +61,7 @@ int defrag_prepare(struct site *site, struct etcd_view *v, struct error *err)
         for (size_t i = 0; r == 0 && i < v->count; i++)
                 if (!v->seen[i].answered) {
                         error_set(err, EIO, EXIT_UNHEALTHY,
-                                "etcd is not defragmented: the member on %s does not answer, and while another is busy the quorum could be lost",
+                                "etcd is not defragmented: the member on %s does not answer, and while another member is busy, the quorum could be lost",
                                 v->seen[i].member->node->name);
                         r = error_hint(err, "slipway up brings it back");
                 }

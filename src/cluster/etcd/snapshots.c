@@ -35,7 +35,7 @@ int snapshot_name(
                 .cluster = site->cluster->name,
                 .id = site->identity.prefix };
         if (dir && to) {
-                error_set(err, EINVAL, EXIT_USAGE, "--dir and --to say the same thing in two ways");
+                error_set(err, EINVAL, EXIT_USAGE, "--dir and --to exclude each other");
                 return error_hint(err, "give one of them");
         }
         if (to) {
@@ -51,10 +51,10 @@ int snapshot_name(
         if (stat(where, &st) < 0 || !S_ISDIR(st.st_mode)) {
                 error_set(err, ENOENT, EXIT_USAGE,
                         "there is no directory %s to write the snapshot to", where);
-                return error_hint(err, "make it, or name another");
+                return error_hint(err, "create it, or name another directory");
         }
         if (access(s->path, F_OK) == 0) {
-                error_set(err, EEXIST, EXIT_USAGE, "%s is there already", s->path);
+                error_set(err, EEXIST, EXIT_USAGE, "%s exists already", s->path);
                 return error_hint(err, "name another file, or remove it");
         }
         strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -233,10 +233,10 @@ static int check_owner(const struct snapshot *s, int fd, bool force, struct erro
         if (s->id || holds_our_ca(s, fd))
                 return 0;
         error_set(err, EINVAL, EXIT_STATE,
-                "%s does not hold this cluster's authority: it is of another cluster, or of a time before its authority was changed",
+                "%s was taken in another cluster, or before the CA of this cluster was replaced",
                 s->path);
         return error_hint(err,
-                "name a snapshot of this cluster; --force uses it anyway, and pods' tokens may then be of no use");
+                "name a snapshot of this cluster; --force uses it anyway; tokens of pods may then be invalid");
 }
 
 /* The file of a store begins with two meta pages; the first contains bbolt's magic number. */

@@ -90,11 +90,12 @@ void step_etcd_quorum(struct step *s)
 {
         struct site *site = s->arg;
         struct member *m = asker(site);
-        step_deadline(s, LEAVE_SECONDS, "slipway status says how etcd is");
+        step_deadline(s, LEAVE_SECONDS, "'slipway status' shows the state of etcd");
         if (m)
                 etcd_ask(m, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_all_members, s);
         else
-                step_fail(s, EHOSTUNREACH, EXIT_UNHEALTHY, "mend one of them first: slipway status",
+                step_fail(s, EHOSTUNREACH, EXIT_UNHEALTHY,
+                        "repair one of them first: 'slipway status' shows the problems",
                         "none of the etcd members that stay can be reached");
 }
 
@@ -119,7 +120,7 @@ static void on_etcd_leave_left(struct member *at, json_t *answer, const char *tr
         } else if (etcd_not_yet(trouble)) {
                 etcd_later(&l->op, trouble, leave_ask);
         } else {
-                etcd_member_fail(&l->op, "etcd does not let it go", trouble);
+                etcd_member_fail(&l->op, "etcd refuses to remove its member", trouble);
         }
 }
 

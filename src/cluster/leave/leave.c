@@ -23,7 +23,7 @@ static int leave_no_such_node(struct site *s, const char *name, struct error *er
         const char *near = nearest(name, names, s->count);
         error_set(err, EINVAL, EXIT_USAGE, "cluster %s has no node '%s'", s->cluster->name, name);
         return near ? error_hint(err, "did you mean %s?", near)
-                    : error_hint(err, "slipway status lists its nodes");
+                    : error_hint(err, "'slipway status' lists its nodes");
 }
 
 /* The remaining nodes must still form a cluster. */

@@ -205,7 +205,7 @@ void bindings_chores(
                 if (binding_ours(object) && !want)
                         remove_object(s, object, NULL);
                 else if (want && refers_elsewhere(object))
-                        remove_object(s, object, "it refers to another role, and is made anew");
+                        remove_object(s, object, "it refers to another role, and is created again");
         }
         json_array_foreach(wanted, i, object) add_space(s, spaces, object_namespace(object));
         json_array_foreach(wanted, i, object)

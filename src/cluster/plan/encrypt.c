@@ -16,7 +16,7 @@ static const json_t *api_encrypts(const struct member *m)
 static int encrypt_refuse(const struct member *m, struct error *err)
 {
         error_set(err, EINVAL, EXIT_PREFLIGHT,
-                "%s: what its API server wrote into etcd is encrypted, and with encryption: none the API servers could not read it",
+                "%s: the objects that its API server wrote into etcd are encrypted, and with encryption: none the API servers could not read it",
                 m->node->name);
         return error_hint(err, "set encryption: secretbox (with hardening: kubeadm, too)");
 }
@@ -43,8 +43,8 @@ const char *encrypt_text(const struct site *s)
 {
         static const char *const sentences[] = {
                 NULL,
-                "what etcd holds in plain text will be encrypted: every API server learns the key first, then they all write with it, then it is written again",
-                "what etcd holds in plain text is encrypted: it is written again when the API servers have the key"
+                "objects that etcd holds in plain text will be encrypted: every API server receives the key, then all encrypt with it, then the objects are written again",
+                "objects that etcd holds in plain text are encrypted: they are written again when the API servers have the key"
         };
         enum rotate_phase phase = s->identity.rotation.phase[ROTATE_ENCRYPT];
         return phase < ARRAY_SIZE(sentences) ? sentences[phase] : NULL;

@@ -231,15 +231,15 @@ void outsiders_text(const struct site *s, struct str *out)
                 bool in_file = bound_in_file(s, o->v[i].name);
                 text_addf(out, "  user %s  shut out  no longer in auth.users: ", o->v[i].name);
                 if (!o->grants || o->trouble)
-                        text_addf(out, "what is bound to the name goes when the API answers%s%s",
+                        text_addf(out,
+                                "its bindings and tokens are removed when the API answers%s%s",
                                 o->trouble ? ": " : "", o->trouble ? o->trouble : "");
                 else if (!n)
-                        text_addf(out,
-                                "nothing%s is bound to the name, and there are no tokens of theirs",
-                                in_file ? " but by auth.bindings" : "");
+                        text_addf(out, "the name has no bindings%s and no tokens",
+                                in_file ? " except those of auth.bindings" : "");
                 else
-                        text_addf(out, "%zu thing%s of theirs go%s at once", n, n == 1 ? "" : "s",
-                                n == 1 ? "es" : "");
+                        text_addf(out, "%zu binding%s or token%s removed at once", n,
+                                n == 1 ? "" : "s", n == 1 ? " is" : "s are");
                 str_addc(out, '\n');
                 for (size_t k = 0; k < n; k++)
                         text_addf(out, "      %-8s %s\n", o->grants[i][k].rest ? "leave" : "remove",

@@ -216,6 +216,6 @@ void step_own_images(struct step *s)
         struct keeping *k = arena_new(site->arena, struct keeping);
         *k = (struct keeping){ .site = site, .step = s };
         step_deadline(s, WAIT_SECONDS,
-                "kubectl -n kube-system get pods says which of them do not come: their image may not be there to pull");
+                "kubectl -n kube-system get pods shows which of them do not start: their image may be missing in the registry");
         own_images_ask(k);
 }

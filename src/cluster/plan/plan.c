@@ -159,7 +159,7 @@ static int check_loss(const struct site *s, struct error *err)
                                 "no etcd member in the file has data, and %s, which had it, is no longer in the file and does not answer",
                                 s->found.removed[i]->node->name);
                         return error_hint(err,
-                                "start it and run again: then the new one joins it before it leaves; if it is lost for good, 'slipway etcd restore "
+                                "start it and run again: the new member then joins it before it is removed; if it is lost for good, 'slipway etcd restore "
                                 "SNAPSHOT' brings the cluster back; nothing was changed");
                 }
         error_set(err, ENODATA, EXIT_UNHEALTHY,

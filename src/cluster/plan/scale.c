@@ -72,10 +72,13 @@ static const struct pool *scale_pool_find(
         }
         const char *near = nearest(name, names, c->pools.n);
         error_set(err, EINVAL, EXIT_USAGE, "cluster %s has no pool '%s'", c->name, name);
+        struct str all CLEANUP(str_release) = { 0 };
+        for (size_t i = 0; i < c->pools.n; i++)
+                str_addf(&all, "%s%s", i ? ", " : "", names[i]);
         if (near)
                 error_hint(err, "did you mean %s?", near);
         else
-                error_hint(err, "its first pool is %s; the file lists them all", names[0]);
+                error_hint(err, "its pools are: %s", str_text(&all));
         return NULL;
 }
 

@@ -82,7 +82,7 @@ int plan_check_version(const struct site *s, struct error *err)
         }
         if (order && s->removed_kube) {
                 error_set(err, EINVAL, EXIT_PREFLIGHT,
-                        "from %s to %s while every control-plane node is replaced: that is two changes at once",
+                        "from %s to %s while every control-plane node is replaced: these two changes cannot be made at once",
                         text, want.text);
                 return error_hint(err,
                         "run 'slipway up' with kubernetes: %s first, then 'slipway upgrade %s'; nothing was changed",

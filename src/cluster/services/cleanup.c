@@ -75,7 +75,7 @@ static bool first_failed(struct first_look *f, const char *error)
                 op_later(&f->look.op, LISTS_MS, first_ask);
         } else {
                 op_fail(&f->look.op, EIO, EXIT_UNREACHABLE,
-                        "nothing was changed; slipway status shows the API servers; with --no-cleanup the cluster goes without asking what it has outside itself",
+                        "nothing was changed; slipway status shows the API servers; with --no-cleanup the cluster is removed, and its load balancers and volumes stay",
                         "the API does not say which releases, load balancers and volumes there are: %s",
                         error);
         }

@@ -7,7 +7,7 @@
 #define LOOK_MS  1000
 #define AGAIN_MS 10000 /* what was ordered and is still there is ordered again */
 #define STOP_HINT \
-        "no node was touched; kubectl describe and the logs of the controller say what it waits for; run slipway down again (with a longer --cleanup-timeout), or give --no-cleanup to let the nodes go and what is left stay outside"
+        "no node was touched; kubectl describe and the logs of the controller say what it waits for; run slipway down again (with a longer --cleanup-timeout), or give --no-cleanup to remove the nodes and leave these resources as they are"
 
 /* ---- one kind of objects, until none is left ---- */
 
@@ -25,7 +25,7 @@ static void cleaning_late(struct cleaning *c)
 {
         char *names CLEANUP(free_p) = outside_names(&c->left, true);
         op_fail(&c->look.op, ETIMEDOUT, EXIT_STEP, STOP_HINT,
-                "not gone after %u s: %s%s%s; what it stands for outside the cluster may still be there, and may cost money",
+                "not gone after %u s: %s%s%s; its resources outside the cluster may still exist and cost money",
                 c->look.op.site->cleanup, *names ? names : c->what, c->trouble ? "; the API: " : "",
                 c->trouble ? c->trouble : "");
 }
@@ -208,7 +208,7 @@ static void release_unfinished(struct op *o, const struct task *t, const struct 
                 .task = t,
                 .trouble = arena_strdup(a, h->trouble),
                 .hint = h->hint ? arena_printf(a,
-                                          "no node was touched; %s; --no-cleanup does without it",
+                                          "no node was touched; %s; --no-cleanup skips this",
                                           h->hint)
                                 : STOP_HINT };
         u->look.op.release = outside_look_release;

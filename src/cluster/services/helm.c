@@ -13,7 +13,7 @@
 #define WORDS_MAX   600 /* characters of helm's output in a sentence */
 #define PROGRAM_MAX ((size_t)256 << 20)
 #define MISSING_HINT \
-        "install helm 3 on this computer, or let artifacts.source find it: it is a program of the catalogue (upstream, the mirror, or built with Go)"
+        "install helm 3 on this computer, or set artifacts.source so that it can be fetched or built (upstream, a mirror, or Go modules)"
 
 struct helm_job {
         struct helm *helm;

@@ -2,9 +2,8 @@
  * needs its slot (deliver/link/slots.h): a cluster with fewer nodes than slots has one link per
  * node for the whole run. When other links wait for a slot, idle links are closed ("parked") and
  * opened again when needed; steps only notice a delay. There is no deadlock: a link is in use only
- * while a program runs on the node or a spec is applied there, and neither needs another link. An
- * operation that waits for a link to close (op_wait) does not keep it open and is not notified
- * when it is parked. */
+ * while a program runs on the node or a spec is applied there, and neither needs another link.
+ * op_wait does not keep a link open, and is not notified when it is parked. */
 #include <event2/event.h>
 
 #include "cluster/site/op.h"

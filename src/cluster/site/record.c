@@ -128,12 +128,12 @@ static int record_parse(const char *path, const json_t *json, struct arena *a,
         json_int_t version = json_integer_value(json_object_get(json, "version"));
         if (version > RECORD_VERSION) {
                 error_set(err, ENOTSUP, EXIT_STATE, "%s was written by a newer slipway", path);
-                return error_hint(err, "use that one");
+                return error_hint(err, "use that version of slipway");
         }
         if (!json_is_array(list) || json_array_size(list) > RECORD_NODES)
                 return record_damaged(path, "it has no list of nodes", err);
         json_array_foreach(list, i, o) if (!record_row(o, a, out)) return record_damaged(
-                path, "a node in it is not one", err);
+                path, "an entry of its list of nodes is invalid", err);
         out->old = version == 0;
         out->existed = out->old || json_is_true(json_object_get(json, "existed"));
         return 0;
@@ -158,7 +158,7 @@ int records_read(const char *dir, struct arena *a, struct host_records *out, str
                         return 0;
                 json_t *json = json_loadb(text.data, text.len, 0, NULL);
                 r = json ? record_parse(path, json, a, out, err)
-                         : record_damaged(path, "it is no JSON", err);
+                         : record_damaged(path, "it is not JSON", err);
                 json_decref(json);
                 return r;
         }

@@ -19,6 +19,14 @@ void site_record_save(struct site *s)
 
 bool site_existed(const struct site *s) { return s->found.record.existed; }
 
+int site_must_exist(const struct site *s, struct error *err)
+{
+        if (site_existed(s))
+                return 0;
+        error_set(err, ENOENT, EXIT_STATE, "cluster %s does not exist yet", s->cluster->name);
+        return error_hint(err, "'slipway up' creates it; nothing was changed");
+}
+
 void site_record_cluster(struct site *s)
 {
         s->found.record.existed = true;

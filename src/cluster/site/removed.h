@@ -6,6 +6,8 @@
 
 /* Whether the cluster's API has answered before: then a blank etcd means lost data. */
 bool site_existed(const struct site *s);
+/* For verbs that change an existing cluster: refuses one that was never created. */
+int site_must_exist(const struct site *s, struct error *err);
 /* Writes the record, unless the run only looks. */
 void site_record_save(struct site *s);
 /* The API has answered: writes that into the record. */

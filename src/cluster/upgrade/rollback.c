@@ -64,13 +64,13 @@ int rollback_open(struct rollback *b, struct site *s, struct error *err)
 void rollback_text(const struct rollback *b, struct str *out)
 {
         const struct snapshot *s = &b->snapshot;
-        text_addf(out, "plan for %s: back to %s, with the store of that time\n",
+        text_addf(out, "plan for %s: back to %s, with the etcd data of that time\n",
                 b->site->cluster->name, b->to.text);
         if (b->changed)
                 text_addf(out,
                         "  %s may not be able to read what was stored since: these groups of the API have another version now: %s\n",
                         b->to.text, b->changed);
-        text_addf(out, "  etcd gets back what it held at %s",
+        text_addf(out, "  etcd is restored to its state at %s",
                 s->taken ? s->taken : "the time of the snapshot");
         if (s->revision >= 0)
                 text_addf(out, " (revision %" PRId64 ", %" PRId64 " keys)", s->revision, s->keys);
@@ -95,7 +95,7 @@ int rollback_approved(const struct rollback *b, enum approval given, struct erro
                 "rolling back to %s loses what was written since the upgrade, and there is no terminal to ask on",
                 b->to.text);
         return error_hint(err,
-                "confirm with --yes, or use --force to roll back and keep the store as it is; nothing was changed");
+                "confirm with --yes, or use --force to roll back and keep etcd's data as it is; nothing was changed");
 }
 
 void rollback_steps(struct rollback *b) { restore_steps(&b->restore); }

@@ -72,7 +72,7 @@ static void on_metrics(const struct kube_reply *reply, void *arg)
                 "clients in the cluster use APIs that %s no longer has: %s",
                 s->cluster->kubernetes.text, found.data);
         error_hint(&err,
-                "move what uses them to a newer version of the API first (the audit log names who asks); --force continues anyway; nothing was changed");
+                "change these clients to a newer version of the API first (the audit log names them); --force continues anyway; nothing was changed");
         step_done(step, &err);
 }
 

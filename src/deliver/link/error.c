@@ -30,7 +30,7 @@ struct cause {
         "provider.ssh.sudoPasswordFile), or log in as root"
 #define CHANGED "the host key of {host} is not the one that was recorded for it: it is now {print}"
 #define FORGET \
-        "if the machine was reinstalled, remove its old key: {forget}; if not, someone may be in between"
+        "if the machine was reinstalled, remove its old key: {forget}; if not, the connection may be intercepted"
 #define CUT "the connection to {host} was cut{doing}: {line}"
 
 static const struct cause causes[] = {
@@ -66,7 +66,7 @@ static const struct cause causes[] = {
                 "there is no key {key} to log in to {host} with", "check provider.ssh.key" },
         { "Too many authentication failures", OPENING, EACCES, EXIT_UNREACHABLE,
                 "{host} was offered too many keys and refuses {user}",
-                "say which key it is in provider.ssh.key" },
+                "name the right key in provider.ssh.key" },
         { "Bad configuration option", OPENING, EINVAL, EXIT_CONFIG,
                 "ssh does not know one of its options: {line}",
                 "check provider.ssh.options and ~/.ssh/config" },

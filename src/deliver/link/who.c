@@ -24,8 +24,8 @@ static bool who_refuse(struct link *l, const char *hint, const char *fmt, ...)
         "nothing was sent to it; if the machine was reinstalled, remove its node by hand: slipway does not touch it"
 
 #define WHO_RENAMED \
-        "check its address in cluster.yaml, and the host if that is right; one that is to have another name is first taken out under its old name " \
-        "(slipway remove-node OLD), then added under the new"
+        "check its address in cluster.yaml; to rename a node, first remove it under its old name (slipway remove-node OLD), " \
+        "then add it under the new name"
 
 const char *link_host_key(const struct link *l) { return l->talk.host_key; }
 
@@ -77,7 +77,8 @@ bool link_who_hello(struct link *l, const json_t *facts, const char *digest)
                         "another run changes it, or a person did; run again when that is over",
                         "what is applied there is not what it was when this run looked at it");
         if (t->strict && *cluster && !ours)
-                return who_refuse(l, "reset it from the cluster it is of, if at all",
+                return who_refuse(l,
+                        "to use it here, first reset it from the cluster that it belongs to",
                         "%s belongs to another cluster now (%.64s)", t->host, cluster);
         if (!ours || !*node || streq(node, t->name))
                 return true;

@@ -46,8 +46,8 @@ static int output_failed(
         char *line CLEANUP(free_p) = str_last_line(errors);
         error_set(err, EIO, EXIT_CONFIG, "%s failed with status %d%s%s", source, status,
                 *line ? ": " : "", line);
-        return error_hint(
-                err, "run it yourself to see everything it says; 'tofu init' may be missing there");
+        return error_hint(err,
+                "run that command to see its full output; if the directory was not set up yet: slipway export terraform, then 'tofu init' and 'tofu apply' there");
 }
 
 static int output_no_program(const char *dir, struct error *err)

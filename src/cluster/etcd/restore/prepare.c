@@ -17,10 +17,10 @@ static void restore_loss(const struct restore *r, const struct etcd_view *v, str
                         s->taken && s->revision >= 0 ? ", " : "");
         if (s->revision >= 0)
                 text_addf(out, "revision %" PRId64, s->revision);
-        text_addf(
-                out, "%s; what was written since is lost", s->taken || s->revision >= 0 ? ")" : "");
+        text_addf(out, "%s; everything written since then is lost",
+                s->taken || s->revision >= 0 ? ")" : "");
         if (now >= 0 && s->revision >= 0 && now > s->revision)
-                text_addf(out, ": it is at revision %" PRId64 " now, %" PRId64 " changes later",
+                text_addf(out, ": etcd is at revision %" PRId64 " now, %" PRId64 " changes later",
                         now, now - s->revision);
 }
 

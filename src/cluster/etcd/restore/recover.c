@@ -31,7 +31,7 @@ static int silent(struct restore *r, const struct etcd_seen *n, struct error *er
                 "node %s does not answer (%s): its data may be newer, and with another it may have a quorum of its own",
                 n->member->node->name, n->trouble ? n->trouble : "no reason is known");
         return error_hint(err,
-                "bring it back, or take its machine away; --force says that it is gone for good, and leaves it out until slipway up brings it in again");
+                "start the node, or remove its machine; --force treats the member as lost for good, and 'slipway up' adds it again later");
 }
 
 int recover_choose(struct restore *r, const struct etcd_view *v, bool force, struct error *err)
@@ -44,9 +44,10 @@ int recover_choose(struct restore *r, const struct etcd_view *v, bool force, str
         }
         const struct etcd_seen *best = newest(v);
         if (!best) {
-                error_set(err, ENOENT, EXIT_UNHEALTHY, "no member of etcd is left to recover from");
+                error_set(err, ENOENT, EXIT_UNHEALTHY,
+                        "no etcd member that answers has data to recover from");
                 return error_hint(err,
-                        "slipway etcd members shows why each does not answer; slipway etcd restore SNAPSHOT puts a snapshot back");
+                        "'slipway etcd members' shows why each does not answer; 'slipway etcd restore SNAPSHOT' restores a snapshot");
         }
         for (size_t i = 0; i < v->count; i++) {
                 const struct etcd_seen *n = &v->seen[i];
@@ -68,7 +69,7 @@ const char *recover_until(const struct restore *r)
         char text[40];
         struct tm tm;
         if (!r->until)
-                return "how far its data goes is not known";
+                return "the age of its data is not known";
         strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&r->until, &tm));
         return arena_printf(r->site->arena,
                 "its data goes up to %s, %" PRId64 " s before this command", text,
@@ -98,7 +99,7 @@ static void on_recover_transferred(struct transfer *c, struct error *err)
                         s->path, s->revision, (double)s->size / 1e6, r->survivor->node->name,
                         r->last.term, r->last.index, r->last.applied);
                 step_changed(t->step,
-                        "%s; what the lost members acknowledged without it after that is gone",
+                        "%s; writes that only the lost members acknowledged after that are lost",
                         recover_until(r));
         }
         member_hang_up(r->survivor); /* it connects again together with the others */
@@ -127,7 +128,7 @@ static void on_saved(struct link *l, int status, const char *out, const char *er
                         *line ? line : "the connection was cut");
         else if (!read_saved(r, out ? out : ""))
                 step_fail(t->step, EPROTO, EXIT_STEP, UNTOUCHED,
-                        "what etcdutl said of its data cannot be read");
+                        "the output of etcdutl about its data cannot be read");
         else {
                 t->transfer = (struct transfer){ .step = t->step,
                         .member = r->survivor,

@@ -32,16 +32,15 @@ int restore_unfinished(const struct site *s, struct error *err)
         json_t *o = marker_read(path);
         const char *snapshot = json_string_value(json_object_get(o, "snapshot"));
         if (o) {
-                error_set(err, EBUSY, EXIT_STATE,
-                        "a restore of etcd was begun and has not ended: %s",
+                error_set(err, EBUSY, EXIT_STATE, "a restore of etcd has not finished: %s",
                         json_is_true(json_object_get(o, "restored"))
-                                ? "what was there before still lies beside the data"
-                                : "some members may hold the old data and some the new");
+                                ? "the previous data is still beside the restored data"
+                                : "some members may hold the old data and others the new data");
                 const char *by = json_string_value(json_object_get(o, "by"));
                 if (by && streq(by, ROLLBACK))
-                        error_hint(err, "go on with: slipway rollback");
+                        error_hint(err, "continue it with: slipway rollback");
                 else
-                        error_hint(err, "go on with: slipway etcd restore %s",
+                        error_hint(err, "continue it with: slipway etcd restore %s",
                                 snapshot ? snapshot : "SNAPSHOT");
         }
         json_decref(o);
@@ -180,7 +179,7 @@ static void store_steps(struct restore_node *n, const struct shared *all)
         step_after(all->checked, m->run.connect);
         step_after(all->ready, n->place);
         n->stop = run_step(r, "stop", name, step_restore_stop, n);
-        n->stop->disrupts = "the API is away until etcd is back";
+        n->stop->disrupts = "the API does not answer until etcd runs again";
         step_after(n->stop, all->ready);
         step_after(all->stopped, n->stop);
         n->start = run_step(r, "start", name, step_restore_start, n);

@@ -154,7 +154,7 @@ void step_restore_stop(struct step *s)
 static void put_done(struct restore_script *r, const char *out)
 {
         step_changed(r->step, "etcd's data was replaced%s",
-                strstr(out, "kept") ? "; what was there is kept as before-restore until the end"
+                strstr(out, "kept") ? "; the previous data is kept as before-restore until the end"
                                     : "");
         step_done(r->step, NULL);
 }
@@ -185,7 +185,7 @@ void step_restore_put(struct step *s)
 void step_restore_clean(struct step *s)
 {
         struct restore_node *n = s->arg;
-        restore_node_script(s, "what the restore left could not be removed",
+        restore_node_script(s, "the leftovers of the restore could not be removed",
                 "rm -rf \"$1/before-restore\" \"$1/.restored\" \"$1/.recovering\" " RESTORE_FILE,
                 (const char *const[]){ n->restore->site->cluster->etcd.data_dir, NULL }, NULL);
 }
