@@ -144,16 +144,20 @@ def test_token_authentication(stack):
 
 @pytest.mark.parametrize("offered,used", [("2.96", "2.64"), ("2.64", "2.64"), ("2.63", "2.53"), ("2.53", "2.53")])
 def test_microversions(stack, offered, used):
-    stack.version = offered
-    assert stack.call(LIST)["compute"] == used
+    """Asked for by the first call that is no list."""
+    stack.version, stack.servers["s1"] = offered, {"id": "s1", "name": "w1"}
+    said = [stack.call(LIST), stack.call("compute/read server", "id=s1")]
+    assert said[0]["status"] == 200 and not said[0]["compute"] and said[1]["compute"] == used
+    assert [entry[1] for entry in stack.log if entry[1] == "/compute/v2.1/"] == ["/compute/v2.1/"]
 
 
 def test_versions_that_are_too_old(stack):
     stack.version, stack.balancer = "2.52", "v2.4"
     assert "nova: ask for its versions: it offers at most 2.52, and slipway needs 2.53" in stack.call(LIST)["error"]
-    assert "octavia: ask for its versions: it offers at most 2.4" in stack.call("load-balancer/list load balancers")["error"]
+    assert stack.call("load-balancer/list load balancers")["answer"] == []  # which are read as far as they show a mark
+    assert "octavia: ask for its versions: it offers at most 2.4" in stack.call("load-balancer/read quotas", "project=p")["error"]
     stack.balancer = "v2.5"
-    assert stack.call("load-balancer/list load balancers")["answer"] == []
+    assert "octavia: read quotas: status 404" in stack.call("load-balancer/read quotas", "project=p")["error"]
 
 
 def test_region_and_interface(stack):
