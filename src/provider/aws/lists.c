@@ -54,7 +54,7 @@ static void list_balancers(struct aws_run *w, struct args *a)
         arg_put(a, "Names.member.1", balancer_name(w));
 }
 
-static void list_all(struct aws_run *w, struct args *a) {}
+static void list_everything(struct aws_run *w, struct args *a) {}
 
 static void list_service_groups(struct aws_run *w, struct args *a)
 {
@@ -114,12 +114,12 @@ static const struct {
         [LIST_ROLES] = { AWS_LIST_ROLES, list_profiles },
         [LIST_ZONES] = { AWS_LIST_HOSTED_ZONES, list_zones },
         [LIST_RECORD] = { AWS_GET_RECORD, list_record, .after = LIST_ZONES },
-        [LIST_SERVICE_BALANCERS] = { AWS_LIST_BALANCERS, list_all, OFF(aws_balancer, tags),
+        [LIST_SERVICE_BALANCERS] = { AWS_LIST_BALANCERS, list_everything, OFF(aws_balancer, tags),
                 .labels = AWS_BALANCER_TAGS },
-        [LIST_SERVICE_CLASSICS] = { AWS_LIST_CLASSICS, list_all, OFF(aws_classic, tags),
+        [LIST_SERVICE_CLASSICS] = { AWS_LIST_CLASSICS, list_everything, OFF(aws_classic, tags),
                 .labels = AWS_CLASSIC_TAGS },
-        [LIST_SERVICE_TARGETS] = { AWS_LIST_TARGET_GROUPS, list_all, OFF(aws_target_group, tags),
-                .labels = AWS_BALANCER_TAGS },
+        [LIST_SERVICE_TARGETS] = { AWS_LIST_TARGET_GROUPS, list_everything,
+                OFF(aws_target_group, tags), .labels = AWS_BALANCER_TAGS },
         [LIST_SERVICE_GROUPS] = { AWS_LIST_GROUPS, list_service_groups, OFF(aws_group, tags) },
 };
 
