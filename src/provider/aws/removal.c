@@ -87,7 +87,7 @@ static bool removal_takes(const struct removal *x, enum list_id list, const void
         const struct pairs *tags = row_tags(list, row);
         const struct aws_instance *i = row;
         if (list_of_services(list))
-                return !x->node;
+                return !x->node && tags_of_service(x->w, tags);
         if (list == LIST_INSTANCES && i->state && streq(i->state, "terminated"))
                 return false;
         if (!tags) /* found by a name or path that has the mark */
