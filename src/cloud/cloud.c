@@ -14,6 +14,7 @@ static const struct {
         { "sts", 10, 10, 4 },
         { "servicequotas", 4, 8, 4 },
         { "elasticloadbalancing", 8, 20, 8 },
+        { "elb", 8, 20, 8 },
         { "identity", 10, 20, 4 },
         { NULL, 20, 40, 16 },
 };

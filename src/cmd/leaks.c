@@ -114,6 +114,8 @@ static int leaks_run(const struct options *o, struct site *s, struct error *err)
         r = leaks_confirm(o, s, n, err);
         if (r == 0)
                 r = leaks_delete(s, &all, err);
+        for (size_t i = 0; !cmd_json(o) && i < s->provider.kept.n; i++)
+                print("%s\n", s->provider.kept.v[i]);
         if (r == 0 && !cmd_json(o))
                 print("%zu resource%s deleted.\n", n, n == 1 ? " was" : "s were");
         return r;

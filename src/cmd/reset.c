@@ -86,6 +86,18 @@ static int cleanup_time(const struct options *o, unsigned *seconds, struct error
         return 0;
 }
 
+static void kept_say(const struct operation *op)
+{
+        const struct strings *kept = &op->site->provider.kept;
+        for (size_t i = 0; i < kept->n; i++) {
+                struct str text CLEANUP(str_release) = { 0 };
+                json_t *json = json_pack("{s:s, s:s}", "event", "kept", "message", kept->v[i]);
+                text_addf(&text, "%s\n", kept->v[i]);
+                ui_say(op->ui, str_text(&text), json);
+                json_decref(json);
+        }
+}
+
 /* Choose, look, ask, do. */
 static int reset_nodes(const struct options *o, struct site *s, const struct strings *names,
         unsigned how, struct error *err)
@@ -106,6 +118,7 @@ static int reset_nodes(const struct options *o, struct site *s, const struct str
         }
         if (r == 0)
                 r = leave_apply(s, err);
+        kept_say(&op);
         return operate_close(&op, r, err);
 }
 

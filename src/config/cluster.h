@@ -182,6 +182,10 @@ struct os_access { /* who reaches the machines from outside */
         const struct tree *src;
         struct cidrs ssh, api, node_ports;
 };
+struct os_port_options { /* of the nodes' ports */
+        const struct tree *src;
+        bool trunk;
+};
 struct provider_openstack {
         const struct tree *src;
         struct os_cloud_options cloud;
@@ -190,6 +194,7 @@ struct provider_openstack {
                 *keypair;
         struct os_network_options network;
         struct os_access access;
+        struct os_port_options ports;
         bool config_drive, api_floating_ip;
         enum user_data user_data;
         int load_balancer;              /* enum os_lb */

@@ -161,6 +161,9 @@ SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are r
         { "api", T_CIDRS, 0, AT(os_access, api), .def = "[0.0.0.0/0]", .help = "For the API servers." },
         { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", .help = "For NodePorts, 30000 to 32767." });
 
+SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
+        { "trunk", T_BOOL, 0, AT(os_port_options, trunk), .def = "false", .help = "Whether each port is the parent of a trunk, for VLANs of other networks inside the machine. A machine that exists gets it when it is made anew." });
+
 SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipway creates and deletes.",
         { "cloud", T_STRUCT, 0, AT(provider_openstack, cloud), .sub = &openstackCloud_schema, .help = "The entry of clouds.yaml, and whether the cluster has the cloud's controller and CSI driver.", .example = "taco-openstack" },
         { "region", T_STRING, 0, AT(provider_openstack, region), .help = "Overrides the region of clouds.yaml." },
@@ -176,6 +179,7 @@ SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipwa
         { "apiFloatingIP", T_BOOL, 0, AT(provider_openstack, api_floating_ip), .def = "false", .help = "Whether the API gets a floating IP address of the external network (loadBalancer: octavia)." },
         { "securityGroups", T_STRINGS, 0, AT(provider_openstack, security_groups), .def = "[managed]", .help = "`managed` (slipway creates one), or the names of existing groups." },
         { "access", T_STRUCT, 0, AT(provider_openstack, access), .sub = &openstackAccess_schema, .help = "Who reaches the machines from outside, in the managed security group." },
+        { "ports", T_STRUCT, 0, AT(provider_openstack, ports), .sub = &openstackPorts_schema, .help = "The ports of the machines." },
         { "zones", T_STRINGS, 0, AT(provider_openstack, zones), .help = "Availability zones that machines are assigned to in turn; by default the cloud chooses." },
         { "metadata", T_PAIRS, 0, AT(provider_openstack, metadata), .help = "Metadata of every machine." },
         { "bastion", T_STRING, 0, AT(provider_openstack, bastion), .help = "A jump host: [user@]host[:port]." });

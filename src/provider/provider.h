@@ -41,6 +41,8 @@ struct provider_run {
         /* the prefix is of another cluster, which is no more: nothing that it left is in use, and
          * nothing in `state` is its own */
         bool abandoned;
+        /* sentences, in the arena: what cleanup leaves in the cloud on purpose */
+        struct strings kept;
         void *own; /* the provider's, from the first call until close */
 };
 

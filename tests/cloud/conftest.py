@@ -107,6 +107,8 @@ class Stack(Misbehaving):
             return 200, {"versions": [{"id": "v2.0"}, {"id": self.balancer}]}, {}
         if headers.get("X-Auth-Token") not in self.tokens:
             return 401, {"error": {"code": 401, "message": "The request you have made requires authentication.", "title": "Unauthorized"}}, {}
+        if path.startswith("/compute/") and int(headers["OpenStack-API-Version"].split(".")[1]) > int(self.version.split(".")[1]):
+            return 406, {"computeFault": {"code": 406, "message": f"Version {headers['OpenStack-API-Version']} is not supported by the API."}}, {}
         if path == "/compute/v2.1/servers/detail":
             return self.paged("servers", self.servers, query, path)
         if (method, path) == ("POST", "/compute/v2.1/servers"):

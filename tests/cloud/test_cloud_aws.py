@@ -197,7 +197,8 @@ def test_the_table_is_botocores():
     """Every action, its protocol and the parameters and fields that the rows name are in the models."""
     import botocore.session
     session = botocore.session.get_session()
-    names = {"ec2": "ec2", "elasticloadbalancing": "elbv2", "sts": "sts", "iam": "iam", "route53": "route53", "servicequotas": "service-quotas", "tagging": "resourcegroupstaggingapi", "ssm": "ssm"}
+    names = {"ec2": "ec2", "elasticloadbalancing": "elbv2", "elb": "elb", "sts": "sts", "iam": "iam", "route53": "route53", "servicequotas": "service-quotas", "tagging": "resourcegroupstaggingapi",
+             "ssm": "ssm"}
     models = {s: session.get_service_model(n) for s, n in names.items()}
     rows = [r for r in tool("calls") if r["aws"]]
     assert len(rows) > 60
@@ -248,7 +249,7 @@ def test_addresses():
     """Of each service and partition, as botocore resolves them."""
     import botocore.session
     session = botocore.session.get_session()
-    names = {"ec2/list VPCs": "ec2", "elasticloadbalancing/list load balancers": "elbv2", "sts/read identity": "sts", "iam/read role": "iam", "route53/list hosted zones": "route53",
+    names = {"ec2/list VPCs": "ec2", "elasticloadbalancing/list load balancers": "elbv2", "elb/list classic load balancers": "elb", "sts/read identity": "sts", "iam/read role": "iam", "route53/list hosted zones": "route53",
              "servicequotas/read quota": "service-quotas", "tagging/find tagged resources": "resourcegroupstaggingapi"}
     env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "bbbbbbbb", "https_proxy": "http://127.0.0.1:9"}
     for region in ("eu-central-1", "cn-north-1", "us-gov-east-1"):

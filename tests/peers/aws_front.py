@@ -49,6 +49,7 @@ class AwsFront(cloud.Front):
         self.faults, self.log, self.ahead, self.problems, self.made = {}, [], 0, [], []
         self.tokens, self.quotas, self.hidden, self.process = {}, {}, {}, None
         self.blind = False  # filters, names and paths of lists are ignored
+        self.closed = set()  # (action, version) that the account may not use
 
     def emptied(self):
         """A new account: no VPC of an earlier test counts in the quotas."""
@@ -108,7 +109,7 @@ class AwsFront(cloud.Front):
 
     def once(self, environ, action, q, body):
         """What moto answers; one call after the other. A token with the same parameters has the first answer, with others a refusal (None)."""
-        token = (q.get("ClientToken") or (q["Name"] if action == "CreateLoadBalancer" else [None]))[0]  # its name is unique, and moto makes a second one
+        token = (q.get("ClientToken") or (q.get("Name", [None]) if action == "CreateLoadBalancer" else [None]))[0]  # its name is unique, and moto makes a second one
         with self.lock:
             if action == "DeleteLoadBalancer":
                 self.tokens = {k: v for k, v in self.tokens.items() if k[0] != "CreateLoadBalancer"}
@@ -160,6 +161,8 @@ class AwsFront(cloud.Front):
         fault = self.next(action, (action, body.decode(errors="replace"), environ.get("HTTP_AUTHORIZATION")))
         if bad := self.verify(environ, body):
             return self.refuse(*bad, start)
+        if (action, (q.get("Version") or [""])[0]) in self.closed:
+            return self.refuse(403, "AccessDenied", f"not authorized to perform: {action}", start)
         if not action.startswith(READS):
             self.made.append(action)
         if refusal := self.before(fault, environ, start):

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 PROJECT, PASSWORD = "0123456789abcdef0123456789abcdef", "correct SECRET horse"
 NEUTRON = {"networks": "network", "subnets": "subnet", "routers": "router", "ports": "port", "security-groups": "security_group",
-           "security-group-rules": "security_group_rule", "floatingips": "floatingip"}
+           "security-group-rules": "security_group_rule", "floatingips": "floatingip", "trunks": "trunk"}
 
 
 class Refused(Exception):
@@ -29,6 +29,7 @@ class Paper:
         self.blind = False  # filters for marks are not known, and therefore ignored
         self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1, "credentials": 10}
         self.cinder = True  # the catalogue has it
+        self.trunks = True  # neutron has the extension
         self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
         self.roles = ["admin", "member", "reader", "load-balancer_member"]
@@ -92,6 +93,13 @@ class Paper:
             self.things["security-groups"][body["security_group_id"]]["security_group_rules"].append(new)
         if kind == "floatingips":
             new["floating_ip_address"] = f"203.0.113.{len(self.things['floatingips']) + 10}"
+        if kind == "trunks":
+            port = self.things["ports"].get(body["port_id"]) or {}
+            if not port or port.get("trunk_details") or port["device_id"]:
+                del self.things[kind][new["id"]]
+                raise Refused(409 if port else 404, f"Port {body['port_id']} is currently in use and is not eligible for use as a parent port.")
+            new.update(status="DOWN", admin_state_up=True, sub_ports=body.get("sub_ports", []))
+            port["trunk_details"] = {"trunk_id": new["id"], "sub_ports": []}
         return new
 
     def delete(self, kind, id):
@@ -100,10 +108,14 @@ class Paper:
         users = {"networks": [s for s in self.things["subnets"].values() if s["network_id"] == id],
                  "subnets": [p for p in self.things["ports"].values() if p["fixed_ips"][0]["subnet_id"] == id],
                  "security-groups": [p for p in self.things["ports"].values() if id in p.get("security_groups", [])],
-                 "routers": [p for p in self.things["ports"].values() if p["device_id"] == id]}.get(kind)
+                 "routers": [p for p in self.things["ports"].values() if p["device_id"] == id],
+                 "ports": [t for t in self.things["trunks"].values() if t["port_id"] == id],
+                 "trunks": [p for p in self.things["ports"].values() if p.get("trunk_details", {}).get("trunk_id") == id and p["device_id"]]}.get(kind)
         if users:
             raise Refused(409, f"{kind} {id} is in use")
         gone = self.things[kind].pop(id)
+        if kind == "trunks":
+            self.things["ports"][gone["port_id"]].pop("trunk_details")
         for rule in gone.get("security_group_rules", []):
             self.things["security-group-rules"].pop(rule["id"], None)
         if kind == "volumes" and gone["status"] not in ("available", "error"):
@@ -228,6 +240,10 @@ class Paper:
 
     def neutron(self, method, path, one, body):
         kind = path[0]
+        if kind == "extensions":
+            return 200, {"extensions": [{"alias": a, "name": a} for a in ("router", "security-group", *(("trunk", "trunk-details") if self.trunks else ()))]}
+        if kind == "trunks" and not self.trunks:
+            raise Refused(404, "The resource could not be found.")
         if kind == "quotas":
             free = {"limit": 10, "used": 0, "reserved": 0}
             return 200, {"quota": {k: free for k in ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")}

@@ -10,7 +10,7 @@ import time
 from urllib.parse import parse_qs
 
 import pytest
-from aws_front import POOLS, SLIPWAY, AwsFront, Cloud, client, ours
+from aws_front import POOLS, REGION, SLIPWAY, AwsFront, Cloud, client, ours
 from harness import until
 
 WHOLE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 1, "group": 2, "interface": 5, "instance": 5, "volume": 8, "balancer": 1, "targets": 1}
@@ -258,13 +258,112 @@ def test_filters_are_ignored(front, tmp_path):
     front.blind = False
     assert unique(front)
     front.blind = True
-    c.tool("down", ok=None)  # its proof may be told of others
+    c.tool("down")
     front.blind = False
     assert ours(front) == {} and theirs() == before
     assert {k: len(v) for k, v in ours(front, "fghij").items()} == {k: v for k, v in ALONE.items() if k != "record"} | {"address": 1}
     assert len(elb.describe_load_balancers()["LoadBalancers"]) == 1 and len(iam.list_roles(PathPrefix="/slipway-fghij/")["Roles"]) == 2
     other.tool("down")
     assert ours(front, "fghij") == {}
+
+
+# ---- what Kubernetes' controllers made ----
+
+OWNED = {"kubernetes.io/cluster/kraken-abcde": "owned"}
+
+
+class Services:
+    """What the cloud controller, the load balancer controller and the EBS CSI driver make for a cluster, with the tags of `marks`; all of it can be told by its name."""
+
+    def __init__(self, front, vpc, name, owned, shown):
+        self.front, self.name = front, name
+        tags = lambda marks: [{"Key": k, "Value": v} for k, v in (marks | {"made-for": name}).items()]  # noqa: E731
+        spec = lambda kind: [{"ResourceType": kind, "Tags": tags(owned)}]  # noqa: E731
+        ec2, elb, v2 = (client(front, s) for s in ("ec2", "elb", "elbv2"))
+        subnet = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"][0]["SubnetId"]
+        group = ec2.create_security_group(GroupName=f"k8s-elb-{name}", Description="of a Service", VpcId=vpc, TagSpecifications=spec("security-group"))["GroupId"]
+        elb.create_load_balancer(LoadBalancerName=f"a{name}", Listeners=[{"Protocol": "TCP", "LoadBalancerPort": 80, "InstanceProtocol": "TCP", "InstancePort": 30080}],
+                                 Subnets=[subnet], SecurityGroups=[group], Tags=tags(owned))
+        for kind, marks in (("b", owned), ("c", shown)):  # by the cloud controller, and by the load balancer controller
+            balancer = v2.create_load_balancer(Name=f"{kind}{name}", Type="network", Subnets=[subnet], Tags=tags(marks))["LoadBalancers"][0]["LoadBalancerArn"]
+            target = v2.create_target_group(Name=f"{kind}{name}", Protocol="TCP", Port=30080, VpcId=vpc, Tags=tags(marks))["TargetGroups"][0]["TargetGroupArn"]
+            v2.create_listener(LoadBalancerArn=balancer, Protocol="TCP", Port=80, DefaultActions=[{"Type": "forward", "TargetGroupArn": target}])
+        ec2.create_security_group(GroupName=f"k8s-traffic-{name}", Description="of the load balancer controller", VpcId=vpc,
+                                  TagSpecifications=[{"ResourceType": "security-group", "Tags": tags(shown)}])
+        self.volume = ec2.create_volume(AvailabilityZone=f"{REGION}a", Size=7, TagSpecifications=spec("volume"))["VolumeId"]
+
+    def state(self):
+        """{kind: what moto says of it}"""
+        ec2, elb, v2 = (client(self.front, s) for s in ("ec2", "elb", "elbv2"))
+        mine = lambda things, key: [x for x in things if x[key].endswith(self.name)]  # noqa: E731
+        found = {"classic": mine(elb.describe_load_balancers()["LoadBalancerDescriptions"], "LoadBalancerName"), "balancer": mine(v2.describe_load_balancers()["LoadBalancers"], "LoadBalancerName"),
+                 "targets": mine(v2.describe_target_groups()["TargetGroups"], "TargetGroupName"), "group": mine(ec2.describe_security_groups()["SecurityGroups"], "GroupName"),
+                 "volume": [v for v in ec2.describe_volumes()["Volumes"] if v["VolumeId"] == self.volume]}
+        return {k: json.dumps(v, default=str, sort_keys=True) for k, v in found.items() if v}
+
+
+def with_services(front, where, more=""):
+    """A cluster with what its controllers made, and others': of another cluster, with another value, without tags."""
+    ec2 = client(front, "ec2")
+    c = Cloud(front, where, more=more, pools=SMALL)
+    c.tool("up")
+    vpc = next(v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if {"Key": "slipway.dev/mark", "Value": "slipway-abcde"} in v.get("Tags", []))
+    theirs = ec2.create_vpc(CidrBlock="10.60.0.0/16")["Vpc"]["VpcId"]
+    ec2.create_subnet(VpcId=theirs, CidrBlock="10.60.0.0/24")
+    mine = Services(front, vpc, "mine", OWNED, {"elbv2.k8s.aws/cluster": "kraken-abcde"})
+    others = [Services(front, theirs, f"their{i}", *marks) for i, marks in enumerate((
+        ({"kubernetes.io/cluster/kraken-fghij": "owned"}, {"elbv2.k8s.aws/cluster": "kraken-fghij"}),
+        ({"kubernetes.io/cluster/kraken-abcde": "shared"}, {"elbv2.k8s.aws/cluster": "kraken-abcde2"}),
+        ({}, {}),
+        ({"kubernetes.io/cluster/kraken-abcde": "owned", "slipway.dev/mark": "slipway-fghij"}, {"elbv2.k8s.aws/cluster": "kraken-abcde", "slipway.dev/mark": "slipway-fghij"})))]
+    for i in range(23):  # more than one call asks the tags of
+        client(front, "elb").create_load_balancer(LoadBalancerName=f"more{i}", Listeners=[{"Protocol": "TCP", "LoadBalancerPort": 80, "InstanceProtocol": "TCP", "InstancePort": 80}], AvailabilityZones=[f"{REGION}a"])
+    return c, mine, others
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_what_controllers_left(front, tmp_path, blind):
+    """Load balancers, target groups and groups with the cluster's own marks go with it, before its network; volumes stay, in one sentence. Everybody else's stay as they are."""
+    c, mine, others = with_services(front, tmp_path)
+    before, volume = [o.state() for o in others], mine.state()["volume"]
+    assert set(mine.state()) == {"classic", "balancer", "targets", "group", "volume"}
+    front.blind = blind
+    front.fault("DescribeTags", "drop after", (400, "LoadBalancerNotFound", "it went meanwhile"), (503, "RequestLimitExceeded", "x"))
+    front.fault("DeleteSecurityGroup", (400, "DependencyViolation", "resource has a dependent object"))
+    front.log = []
+    said = c.tool("down")
+    front.blind = False
+    assert mine.state() == {"volume": volume} and [o.state() for o in others] == before
+    assert {"kept": f"1 volume of claims is left in {REGION}, with all data: {mine.volume} (7 GiB)"} in said, said
+    order = [entry[0] for entry in front.log]
+    assert order.index("DeleteLoadBalancer") > order.index("TerminateInstances") and max(i for i, a in enumerate(order) if a == "DeleteLoadBalancer") < order.index("DeleteVpc")
+    assert ours(front) == {}
+
+
+def test_who_may_not_look_for_services(front, tmp_path):
+    """Without the controller in the file, a cluster goes although the tags of load balancers cannot be read; with it, that is an error."""
+    c, mine, _ = with_services(front, tmp_path)
+    before = mine.state()
+    c.edit("region: eu-central-1", "region: eu-central-1\n      iam: {control: managed}\n      cloud: {controller: true}")
+    front.closed = {("DescribeTags", "2012-06-01"), ("DescribeTags", "2015-12-01")}
+    said = c.tool("down", ok=1)
+    assert "read tags: status 403: AccessDenied" in said[-1]["error"] and mine.state() == before
+    c.edit("cloud: {controller: true}", "cloud: {controller: false}")
+    c.tool("down")
+    assert ours(front) == {} and set(mine.state()) == {"classic", "balancer", "targets", "volume"}  # moto lets the network go with its balancers
+
+
+def test_leaks_of_services(front, tmp_path):
+    """Of a cluster whose state directory is lost, if the file has its name."""
+    c, mine, others = with_services(front, tmp_path / "lost")
+    before = [o.state() for o in others]
+    other = Cloud(front, tmp_path / "other", pools=SMALL, prefix="")
+    said = other.slipway("leaks", "--prefix", "abcde")[0]
+    for kind, name in (("load balancer", "amine"), ("target group", "bmine"), ("security group", "sg-")):
+        assert re.search(rf"^{kind} +\S*{name}\S* +of a Service +of no node$", said, re.M), (kind, said)
+    assert "their" not in said
+    said = other.slipway("leaks", "--prefix", "abcde", "--delete", "--yes")[0]
+    assert set(mine.state()) == {"volume"} and [o.state() for o in others] == before and f"1 volume of claims is left in {REGION}" in said and ours(front) == {}
 
 
 # ---- kills and faults ----

@@ -47,7 +47,7 @@ def test_life(boats):
     assert len(boats.all()) == 2 and not cloud.posts()
     cloud.log[:] = []
     boats.must("survey")
-    assert len(cloud.log) <= 12, cloud.log  # two more than without: the credential, and the external network's id
+    assert len(cloud.log) <= 9, cloud.log  # two more than without: the credential, and the external network's id
     # deleted behind our back
     cloud.delete("credentials", made["id"])
     boats.must("up")
@@ -58,6 +58,16 @@ def test_life(boats):
     assert now["secret"] == "6" * 64 and now["name"] != made["name"]
     boats.must("down")
     assert boats.all() == [foreign] and not cloud.ours(MARK)
+
+
+@pytest.mark.parametrize("more,most", [("floatingIP: true", 10), ("volumes: [{size: 1GiB, mount: /srv/a}]", 10), ("floatingIP: true, volumes: [{size: 1GiB, mount: /srv/a}]", 11)])
+def test_calls_of_a_plan(boats, more, most):
+    """Without changes at most ten, or one more if the file has everything."""
+    boats.write(boats.text.replace("count: 2,", f"count: 2, {more},"))
+    boats.must("up")
+    boats.cloud.log[:] = []
+    assert boats.must("survey")[-1] == {"changes": False} and len(boats.cloud.log) <= most, boats.cloud.log
+    boats.must("down")
 
 
 def test_taken_out_of_the_file(boats):

@@ -139,6 +139,8 @@ static void do_cleanup(void)
 {
         struct error err CLEANUP(error_release) = { 0 };
         int r = ops->cleanup(&run, &err);
+        for (size_t i = 0; i < run.kept.n; i++)
+                print(json_pack("{s:s}", "kept", run.kept.v[i]));
         report(NULL, r < 0 ? &err : NULL);
 }
 

@@ -205,6 +205,10 @@ static const struct answer_field aws_balancer_fields[] = {
         FIELD(aws_balancer, scheme, "Scheme", A_TEXT),
 };
 SCHEMA(aws_balancer, "load balancer");
+static const struct answer_field aws_classic_fields[] = {
+        NEED(aws_classic, name, "LoadBalancerName"),
+};
+SCHEMA(aws_classic, "classic load balancer");
 static const struct answer_field aws_target_group_fields[] = {
         NEED(aws_target_group, arn, "TargetGroupArn"),
         FIELD(aws_target_group, name, "TargetGroupName", A_TEXT),
@@ -278,5 +282,18 @@ static const struct answer_field aws_tagged_fields[] = {
         FIELD(aws_tagged, tags, "Tags", A_PAIRS),
 };
 SCHEMA(aws_tagged, "resource");
+/* The same struct, as ELB and classic ELB fill it. */
+static const struct answer_field aws_balancer_tags_fields[] = {
+        FIELD(aws_tagged, arn, "ResourceArn", A_TEXT, .max = 2048, .required = true),
+        FIELD(aws_tagged, tags, "Tags.member", A_PAIRS),
+};
+static const struct answer_schema aws_balancer_tags_schema = { "tags", aws_balancer_tags_fields,
+        ARRAY_SIZE(aws_balancer_tags_fields), sizeof(struct aws_tagged) };
+static const struct answer_field aws_classic_tags_fields[] = {
+        NEED(aws_tagged, arn, "LoadBalancerName"),
+        FIELD(aws_tagged, tags, "Tags.member", A_PAIRS),
+};
+static const struct answer_schema aws_classic_tags_schema = { "tags", aws_classic_tags_fields,
+        ARRAY_SIZE(aws_classic_tags_fields), sizeof(struct aws_tagged) };
 
 #endif

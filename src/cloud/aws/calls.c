@@ -6,16 +6,17 @@
                         "nextToken", "NextToken" \
                 } \
         }
-#define ELB "elasticloadbalancing"
+#define ELB     "elasticloadbalancing"
+#define CLASSIC "elb" /* its API of 2012 */
 /* A Describe of EC2: safe, and in pages. */
 #define EC2_LIST(what, action, key, type_) \
         { \
                 .name = "list " what, .service = "ec2", .method = "POST", .path = action, \
                 .body = BODY_FORM, .list = key, .pages = EC2_PAGES, .answer = &type_##_schema \
         }
-#define ELB_LIST(what, action, key, type_) \
+#define ELB_LIST(what, api, action, key, type_) \
         { \
-                .name = "list " what, .service = ELB, .method = "POST", .path = action, \
+                .name = "list " what, .service = api, .method = "POST", .path = action, \
                 .body = BODY_FORM, .list = action "Result." key ".member", \
                 .pages = { { action "Result.NextMarker", "Marker" } }, .answer = &type_##_schema \
         }
@@ -86,12 +87,18 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 "zones", "ec2", "DescribeAvailabilityZones", "availabilityZoneInfo.item", aws_zone),
         [AWS_LIST_TAGS] = EC2_LIST("tags", "DescribeTags", "tagSet.item", aws_tag),
         [AWS_CONSOLE] = READ("console", "ec2", "GetConsoleOutput", NULL, aws_console),
-        [AWS_LIST_BALANCERS] =
-                ELB_LIST("load balancers", "DescribeLoadBalancers", "LoadBalancers", aws_balancer),
-        [AWS_LIST_TARGET_GROUPS] =
-                ELB_LIST("target groups", "DescribeTargetGroups", "TargetGroups", aws_target_group),
+        [AWS_LIST_BALANCERS] = ELB_LIST(
+                "load balancers", ELB, "DescribeLoadBalancers", "LoadBalancers", aws_balancer),
+        [AWS_LIST_TARGET_GROUPS] = ELB_LIST(
+                "target groups", ELB, "DescribeTargetGroups", "TargetGroups", aws_target_group),
+        [AWS_BALANCER_TAGS] = READ("tags", ELB, "DescribeTags",
+                "DescribeTagsResult.TagDescriptions.member", aws_balancer_tags),
+        [AWS_LIST_CLASSICS] = ELB_LIST("classic load balancers", CLASSIC, "DescribeLoadBalancers",
+                "LoadBalancerDescriptions", aws_classic),
+        [AWS_CLASSIC_TAGS] = READ("tags", CLASSIC, "DescribeTags",
+                "DescribeTagsResult.TagDescriptions.member", aws_classic_tags),
         [AWS_LIST_LISTENERS] =
-                ELB_LIST("listeners", "DescribeListeners", "Listeners", aws_listener),
+                ELB_LIST("listeners", ELB, "DescribeListeners", "Listeners", aws_listener),
         [AWS_LIST_HEALTH] = READ("targets", ELB, "DescribeTargetHealth",
                 "DescribeTargetHealthResult.TargetHealthDescriptions.member", aws_health),
         [AWS_GET_ROLE] = READ("role", "iam", "GetRole", "GetRoleResult.Role", aws_role),
@@ -240,6 +247,7 @@ const struct call_row aws_calls[AWS_CALLS] = {
         [AWS_DELETE_VOLUME] = DELETE("volume", "ec2", "DeleteVolume"),
         [AWS_TERMINATE_INSTANCES] = DELETE("instances", "ec2", "TerminateInstances"),
         [AWS_DELETE_BALANCER] = DELETE("load balancer", ELB, "DeleteLoadBalancer"),
+        [AWS_DELETE_CLASSIC] = DELETE("classic load balancer", CLASSIC, "DeleteLoadBalancer"),
         [AWS_DELETE_TARGET_GROUP] = DELETE("target group", ELB, "DeleteTargetGroup"),
         [AWS_DELETE_ROLE] = DELETE("role", "iam", "DeleteRole"),
         [AWS_DELETE_ROLE_POLICY] = DELETE("policy of role", "iam", "DeleteRolePolicy"),

@@ -25,6 +25,9 @@ enum aws_call {
         AWS_CONSOLE,
         AWS_LIST_BALANCERS,
         AWS_LIST_TARGET_GROUPS,
+        AWS_BALANCER_TAGS,
+        AWS_LIST_CLASSICS,
+        AWS_CLASSIC_TAGS,
         AWS_LIST_LISTENERS,
         AWS_LIST_HEALTH,
         AWS_GET_ROLE,
@@ -85,6 +88,7 @@ enum aws_call {
         AWS_DELETE_VOLUME,
         AWS_TERMINATE_INSTANCES,
         AWS_DELETE_BALANCER,
+        AWS_DELETE_CLASSIC,
         AWS_DELETE_TARGET_GROUP,
         AWS_DELETE_ROLE,
         AWS_DELETE_ROLE_POLICY,
@@ -199,11 +203,17 @@ struct aws_console {
 };
 struct aws_balancer {
         const char *arn, *name, *dns, *zone, *state, *scheme;
+        struct pairs tags; /* not in the list: AWS_BALANCER_TAGS */
+};
+struct aws_classic { /* a load balancer of the first generation */
+        const char *name;
+        struct pairs tags; /* not in the list: AWS_CLASSIC_TAGS */
 };
 struct aws_target_group {
         const char *arn, *name, *vpc, *protocol, *kind;
         int64_t port;
         struct strings balancers; /* whose listeners send to it */
+        struct pairs tags;        /* not in the list: AWS_BALANCER_TAGS */
 };
 struct aws_listener {
         const char *arn, *protocol;

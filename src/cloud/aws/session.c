@@ -7,13 +7,15 @@
 /* ---- services and their addresses ---- */
 
 static const struct aws_service {
-        const char *name;    /* in rows, in addresses and in signatures */
+        const char *name;    /* in rows, and unless `wire` is set in addresses and signatures */
         const char *id;      /* in AWS_ENDPOINT_URL_… */
         const char *version; /* of the Query protocol */
         bool global;         /* one for the whole partition */
+        const char *wire;    /* of another API of the same service */
 } aws_services[] = {
         { "ec2", "ec2", "2016-11-15", false },
         { "elasticloadbalancing", "elastic_load_balancing_v2", "2015-12-01", false },
+        { "elb", "elastic_load_balancing", "2012-06-01", false, "elasticloadbalancing" },
         { "sts", "sts", "2011-06-15", false },
         { "iam", "iam", "2010-05-08", true },
         { "route53", "route_53", NULL, true },
@@ -39,6 +41,8 @@ static const struct aws_service *aws_service_of(const char *name)
                         return &aws_services[i];
         return NULL;
 }
+
+static const char *aws_wire(const struct aws_service *v) { return v->wire ? v->wire : v->name; }
 
 static size_t aws_partition(const char *region)
 {
@@ -70,7 +74,7 @@ static void aws_address(struct aws_session *s, const struct aws_service *v, stru
                         streq(v->name, "iam") ? aws_partitions[p].iam : aws_partitions[p].route53,
                         aws_partitions[p].suffix);
         else
-                str_addf(url, "https://%s.%s.%s", v->name, s->region, aws_partitions[p].suffix);
+                str_addf(url, "https://%s.%s.%s", aws_wire(v), s->region, aws_partitions[p].suffix);
 }
 
 /* ---- what is sent ---- */
@@ -139,7 +143,7 @@ static void aws_sign(struct aws_session *s, struct call *c, const struct aws_ser
                 .id = s->keys.id,
                 .secret = s->keys.secret,
                 .region = aws_signing_region(s, v),
-                .service = v->name,
+                .service = aws_wire(v),
                 .date = date };
         size_t n = 0;
         sigv4_date(clock_wall_ms() / 1000 + aws_settings(s)->skew, date);

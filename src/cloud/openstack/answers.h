@@ -134,12 +134,21 @@ static const struct answer_field os_port_fields[] = {
         FIELD(os_port, owner, "device_owner", A_TEXT),
         FIELD(os_port, status, "status", A_TEXT),
         FIELD(os_port, mac, "mac_address", A_TEXT),
+        FIELD(os_port, trunk, "trunk_details.trunk_id", A_TEXT),
         FIELD(os_port, addresses, "fixed_ips", A_MANY, .sub = &os_fixed_ip_schema),
         FIELD(os_port, groups, "security_groups", A_TEXTS),
         FIELD(os_port, tags, "tags", A_TEXTS),
         FIELD(os_port, revision, "revision_number", A_NUMBER),
 };
 SCHEMA(os_port, "port");
+static const struct answer_field os_trunk_fields[] = {
+        TEXT_ID(os_trunk),
+        FIELD(os_trunk, name, "name", A_TEXT),
+        FIELD(os_trunk, description, "description", A_TEXT),
+        FIELD(os_trunk, port, "port_id", A_TEXT),
+        FIELD(os_trunk, status, "status", A_TEXT),
+};
+SCHEMA(os_trunk, "trunk");
 static const struct answer_field os_rule_fields[] = {
         TEXT_ID(os_rule),
         FIELD(os_rule, description, "description", A_TEXT),

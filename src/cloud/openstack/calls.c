@@ -56,6 +56,8 @@ const struct call_row os_calls[OS_CALLS] = {
                 "routers", os_router),
         [OS_LIST_PORTS] = LIST("ports", "network", "/ports",
                 "description={mark}&device_id={device}&network_id={network}", "ports", os_port),
+        [OS_LIST_TRUNKS] =
+                LIST("trunks", "network", "/trunks", "description={mark}", "trunks", os_trunk),
         [OS_LIST_GROUPS] = LIST("security groups", "network", "/security-groups",
                 "description={mark}&name={name}", "security_groups", os_group),
         [OS_LIST_FLOATING_IPS] = LIST("floating IPs", "network", "/floatingips",
@@ -107,6 +109,7 @@ const struct call_row os_calls[OS_CALLS] = {
                 .retry = RETRY_ONCE,
                 .list = "ports",
                 .answer = &os_port_schema },
+        [OS_CREATE_TRUNK] = CREATE("trunk", "network", "/trunks", "trunk", os_trunk),
         [OS_CREATE_FLOATING_IP] =
                 CREATE("floating IP", "network", "/floatingips", "floatingip", os_floating_ip),
         [OS_CREATE_SERVER_GROUP] = CREATE(
@@ -143,6 +146,7 @@ const struct call_row os_calls[OS_CALLS] = {
         [OS_DELETE_SUBNET] = DELETE("subnet", "network", "/subnets/{id}", NULL),
         [OS_DELETE_ROUTER] = DELETE("router", "network", "/routers/{id}", NULL),
         [OS_DELETE_PORT] = DELETE("port", "network", "/ports/{id}", NULL),
+        [OS_DELETE_TRUNK] = DELETE("trunk", "network", "/trunks/{id}", NULL),
         [OS_DELETE_GROUP] = DELETE("security group", "network", "/security-groups/{id}", NULL),
         [OS_DELETE_RULE] =
                 DELETE("security group rule", "network", "/security-group-rules/{id}", NULL),

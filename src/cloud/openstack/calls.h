@@ -17,6 +17,7 @@ enum os_call {
         OS_LIST_SUBNETS,
         OS_LIST_ROUTERS,
         OS_LIST_PORTS,
+        OS_LIST_TRUNKS,
         OS_LIST_GROUPS,
         OS_LIST_FLOATING_IPS,
         OS_LIST_SERVER_GROUPS,
@@ -37,6 +38,7 @@ enum os_call {
         OS_CREATE_GROUP,
         OS_CREATE_RULES,
         OS_CREATE_PORTS,
+        OS_CREATE_TRUNK,
         OS_CREATE_FLOATING_IP,
         OS_CREATE_SERVER_GROUP,
         OS_CREATE_VOLUME,
@@ -51,6 +53,7 @@ enum os_call {
         OS_DELETE_SUBNET,
         OS_DELETE_ROUTER,
         OS_DELETE_PORT,
+        OS_DELETE_TRUNK,
         OS_DELETE_GROUP,
         OS_DELETE_RULE,
         OS_DELETE_FLOATING_IP,
@@ -119,8 +122,12 @@ struct os_fixed_ip {
 struct os_port {
         const char *id, *name, *description, *network, *device, *owner, *status, *mac;
         struct answers addresses; /* struct os_fixed_ip */
+        const char *trunk;        /* that it is the parent of */
         struct strings groups, tags;
         int64_t revision;
+};
+struct os_trunk {
+        const char *id, *name, *description, *port, *status;
 };
 struct os_rule {
         const char *id, *description, *direction, *ethertype, *protocol, *prefix, *group;

@@ -29,6 +29,6 @@ const json_t *os_roles(const struct os_session *s); /* of the token: [{"name"}] 
 struct os_cloud;
 const struct os_cloud *os_entry(const struct os_session *s);
 const char *os_auth_address(const struct os_session *s);
-const char *os_compute_version(const struct os_session *s); /* "2.64" or "2.53"; NULL before */
+const char *os_compute_version(const struct os_session *s); /* "2.64" or "2.53"; NULL: lists only */
 
 #endif

@@ -3,6 +3,8 @@
 #include "cloud/retry.h"
 #include "cloud/session.h"
 
+#define OLDEST "2.53" /* of nova: enough for lists */
+
 struct os_session {
         struct session session;
         struct session_plain plain;
@@ -17,6 +19,7 @@ struct os_session {
         struct call *renewal, *negotiation;
         const char *compute; /* microversion */
         bool balancer;       /* Octavia is new enough */
+        bool refused;        /* nova does not know the oldest version that lists are asked with */
 };
 
 static const struct os_service {
@@ -233,11 +236,11 @@ static void os_on_compute(const struct call_reply *reply, void *arg)
         struct os_session *s = arg;
         unsigned most = reply->fault ? 0 : os_highest(reply->body);
         s->negotiation = NULL;
-        s->compute = most > 64 ? "2.64" : most > 53 ? "2.53" : NULL;
+        s->compute = most > 64 ? "2.64" : most > 53 ? OLDEST : NULL;
         if (reply->fault)
                 session_wake(&s->session, reply->fault);
         else if (!s->compute)
-                os_refuse(s, "nova", "2.53", most);
+                os_refuse(s, "nova", OLDEST, most);
         else
                 session_wake(&s->session, NULL);
 }
@@ -286,19 +289,27 @@ static int os_negotiate(
 
 /* ---- the session ---- */
 
+/* A list is asked without knowing more: an older Octavia answers without tags, and then nothing is
+ * ours; an older nova refuses, and is asked for its versions then. */
+static bool os_needs_version(const struct os_session *s, const struct call_row *row)
+{
+        if (streq(row->service, "compute"))
+                return !s->compute && (!row->list || s->refused);
+        return streq(row->service, "load-balancer") && !s->balancer && !row->list;
+}
+
 static enum session_state os_ready(struct session *base, struct call *c, struct fault *f)
 {
         struct os_session *s = (struct os_session *)base;
         struct error err CLEANUP(error_release) = { 0 };
         int64_t now = clock_ms(), left = s->expires - now;
-        bool compute = streq(c->row->service, "compute") && !s->compute;
-        bool balancer = streq(c->row->service, "load-balancer") && !s->balancer;
+        bool compute = streq(c->row->service, "compute");
         if (!s->token || left <= 0 || (renewal_due(s->life, left) && now >= s->again)) {
                 if (!s->renewal)
                         os_renew(s);
                 return SESSION_WAIT;
         }
-        if (!compute && !balancer)
+        if (!os_needs_version(s, c->row))
                 return SESSION_READY;
         if (s->negotiation || os_negotiate(s, os_service_of(c->row->service), compute, &err) == 0)
                 return SESSION_WAIT;
@@ -316,8 +327,9 @@ static int os_write(struct session *base, struct call *c, struct message *m, str
         message_header(m, "Accept", "application/json");
         m->headers = curl_slist_append(m->headers, "Expect:");
         if (streq(c->row->service, "compute")) {
-                message_header(m, "X-OpenStack-Nova-API-Version", s->compute);
-                char *version CLEANUP(free_p) = xasprintf("compute %s", s->compute);
+                const char *number = s->compute ? s->compute : OLDEST;
+                message_header(m, "X-OpenStack-Nova-API-Version", number);
+                char *version CLEANUP(free_p) = xasprintf("compute %s", number);
                 message_header(m, "OpenStack-API-Version", version);
         }
         c->stamp = s->serial;
@@ -337,6 +349,10 @@ static enum session_verdict os_judge(
         struct session *base, struct call *c, const struct exchange *x, const struct fault *f)
 {
         struct os_session *s = (struct os_session *)base;
+        if (x->status == 406 && streq(c->row->service, "compute") && !s->compute) {
+                s->refused = true;
+                return VERDICT_AGAIN;
+        }
         if (x->status != 401)
                 return VERDICT_FINAL;
         if (c->stamp == s->serial && s->token) { /* another call may have seen it first */

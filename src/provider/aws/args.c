@@ -47,6 +47,14 @@ const char *tag_of(const struct pairs *tags, const char *key)
         return "";
 }
 
+/* What slipway made has its mark too, and goes by that. */
+bool tags_of_service(const struct aws_run *w, const struct pairs *tags)
+{
+        return w->full && !*tag_of(tags, TAG_MARK) &&
+               (streq(tag_of(tags, w->owner), "owned") ||
+                       streq(tag_of(tags, TAG_BALANCERS), w->full));
+}
+
 /* ---- tags of what is made ---- */
 
 static bool tag_kubernetes(const struct thing *t)
@@ -72,8 +80,7 @@ void tags_put(struct aws_run *w, const struct thing *t, const char *prefix, stru
         tag_put(a, prefix, &n, TAG_ROLE, t->role);
         tag_put(a, prefix, &n, "Name", thing_name(w, t));
         if (tag_kubernetes(t))
-                tag_put(a, prefix, &n, arena_printf(a->arena, "kubernetes.io/cluster/%s", w->full),
-                        "owned");
+                tag_put(a, prefix, &n, w->owner, "owned");
         if (t->kind == KIND_SUBNET)
                 tag_put(a, prefix, &n,
                         has_prefix(t->role, "public/") ? "kubernetes.io/role/elb"

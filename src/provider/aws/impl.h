@@ -30,6 +30,11 @@
 #define TAG_IMAGE   "slipway.dev/image"
 #define TAG_ROOT    "slipway.dev/root"
 
+/* What Kubernetes' controllers put on what they make, with NAME-PREFIX: OWNER/NAME-PREFIX is
+ * "owned", or BALANCERS is NAME-PREFIX. */
+#define TAG_OWNER     "kubernetes.io/cluster/"
+#define TAG_BALANCERS "elbv2.k8s.aws/cluster"
+
 struct event;
 
 /* ---- what AWS has (lists.c) ---- */
@@ -53,6 +58,11 @@ enum list_id {
         LIST_ROLES, /* asked only when they go */
         LIST_ZONES,
         LIST_RECORD, /* needs the zone */
+        /* what the controllers made for Services; asked only when the cluster goes */
+        LIST_SERVICE_BALANCERS,
+        LIST_SERVICE_CLASSICS,
+        LIST_SERVICE_TARGETS,
+        LIST_SERVICE_GROUPS,
         LISTS,
 };
 
@@ -64,6 +74,8 @@ struct list {
         struct list_wait *waiting, *asking;
         struct event *timer;
         struct aws_run *run;
+        size_t labelled; /* rows whose tags were asked for */
+        unsigned lost;   /* how often one of them went meanwhile */
 };
 
 typedef void (*list_fn)(const struct fault *fault, void *arg);
@@ -165,9 +177,10 @@ struct aws_loop { /* the same session on two loops: call_do needs one of its own
 struct aws_run {
         struct provider_run *run;
         const struct provider_aws *config;
-        const char *mark; /* slipway-PREFIX; NULL: nothing can be ours */
-        const char *full; /* NAME-PREFIX: Kubernetes' name of the cluster in AWS */
-        const char *zone; /* of dns; NULL: none */
+        const char *mark;  /* slipway-PREFIX; NULL: nothing can be ours */
+        const char *full;  /* NAME-PREFIX: Kubernetes' name of the cluster in AWS */
+        const char *owner; /* TAG_OWNER NAME-PREFIX */
+        const char *zone;  /* of dns; NULL: none */
         struct arena arena;
         struct event_base *own_base;
         struct aws_loop sync, async, *loop; /* loop: where lists are asked again */
@@ -197,7 +210,18 @@ void list_index(struct aws_run *w, enum list_id id);
 /* Asks for one list again after `ms`; whoever waits for the same list is told together. */
 void list_again(struct aws_run *w, enum list_id id, unsigned ms, list_fn fn, void *arg);
 void lists_release(struct aws_run *w);
+static inline bool list_of_services(enum list_id id)
+{
+        return id >= LIST_SERVICE_BALANCERS && id <= LIST_SERVICE_GROUPS;
+}
+/* The call that has the tags of a list's rows; AWS_CALLS: they are in the list. */
+enum aws_call list_labels(enum list_id id);
+/* Forgets rows that are no controller's of this cluster: their own tags say so. */
+void list_keep_services(struct aws_run *w, enum list_id id);
+/* The lists of services anew, on the loop of its own. */
+int services_ask(struct aws_run *w, struct error *err);
 const char *tag_of(const struct pairs *tags, const char *key); /* "" */
+bool tags_of_service(const struct aws_run *w, const struct pairs *tags);
 const struct pairs *row_tags(enum list_id id, const void *row);
 const void *list_row(const struct aws_run *w, enum list_id id, size_t i);
 /* Rows that another row of the same role makes superfluous, and that nothing uses. */

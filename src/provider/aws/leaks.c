@@ -82,6 +82,30 @@ static const char *aws_leak_node(struct aws_run *w, const char *role)
         return arena_printf(w->run->arena, "%.*s", (int)strcspn(slash + 1, "/"), slash + 1);
 }
 
+/* What the controllers of a cluster that is no more made for its Services: its file would have to
+ * be known to tell it from what is in use. */
+static const struct {
+        const char *kind;
+        enum list_id list;
+} leak_services[] = {
+        { "load balancer", LIST_SERVICE_BALANCERS },
+        { "load balancer", LIST_SERVICE_CLASSICS },
+        { "target group", LIST_SERVICE_TARGETS },
+        { "security group", LIST_SERVICE_GROUPS },
+};
+
+static void leaks_services(struct aws_run *w, struct leaks *out)
+{
+        const void *row;
+        for (size_t i = 0; i < ARRAY_SIZE(leak_services); i++)
+                for (size_t k = 0; (row = list_row(w, leak_services[i].list, k)); k++)
+                        out->v[out->n++] = (struct leak){ .kind = leak_services[i].kind,
+                                .id = arena_strdup(w->run->arena, *(const char *const *)row),
+                                .name = "of a Service",
+                                .prefix = w->mark + strlen(AWS_MARK),
+                                .ours = true };
+}
+
 static bool leak_is_gone(enum list_id list, const void *row)
 {
         return row_is_gone(list, row) || (list == LIST_INSTANCES && instance_is_dead(row));
@@ -114,12 +138,15 @@ static void leaks_read(struct aws_run *w, struct ask *all, struct leaks *out)
                         all[i].rows = instances_flat(w, &all[i].rows);
                 most += all[i].rows.n;
         }
+        for (size_t i = 0; i < ARRAY_SIZE(leak_services); i++)
+                most += w->lists[leak_services[i].list].v.n;
         *out = (struct leaks){ .v = arena_array(w->run->arena, struct leak, most + 1) };
         for (size_t i = 0; i < ARRAY_SIZE(leak_rows); i++)
                 for (size_t k = 0; k < all[i].rows.n; k++)
                         leak_add(w, &leak_rows[i],
                                 (const char *)all[i].rows.v + k * list_size(leak_rows[i].list),
                                 out);
+        leaks_services(w, out);
 }
 
 int aws_leaks(struct provider_run *run, struct leaks *out, struct error *err)
@@ -128,6 +155,8 @@ int aws_leaks(struct provider_run *run, struct leaks *out, struct error *err)
         struct ask *all = NULL;
         size_t n = 0;
         int r = aws_of(run, &w, err);
+        if (r == 0 && run->abandoned)
+                r = services_ask(w, err);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ARRAY_SIZE(leak_rows); i++)

@@ -54,6 +54,15 @@ static void list_balancers(struct aws_run *w, struct args *a)
         arg_put(a, "Names.member.1", balancer_name(w));
 }
 
+static void list_everything(struct aws_run *w, struct args *a) {}
+
+static void list_service_groups(struct aws_run *w, struct args *a)
+{
+        arg_put(a, "Filter.1.Name", "tag-key");
+        arg_put(a, "Filter.1.Value.1", w->owner);
+        arg_put(a, "Filter.1.Value.2", TAG_BALANCERS);
+}
+
 static void list_health(struct aws_run *w, struct args *a)
 {
         const struct aws_target_group *g = list_row(w, LIST_TARGET_GROUPS, 0);
@@ -80,6 +89,8 @@ static const struct {
         size_t tags, state, bound; /* where they stand in a row; 0: it has none */
         const char *gone;          /* states in which it is no longer there */
         enum list_id after;
+        enum aws_call
+                labels; /* has the tags of the rows; 0: they are in the list, or there are none */
 } list_rows[LISTS] = {
         [LIST_VPCS] = { AWS_LIST_VPCS, list_vpcs, OFF(aws_network, tags) },
         [LIST_GATEWAYS] = { AWS_LIST_GATEWAYS, list_by_mark, OFF(aws_gateway, tags), 0,
@@ -103,11 +114,23 @@ static const struct {
         [LIST_ROLES] = { AWS_LIST_ROLES, list_profiles },
         [LIST_ZONES] = { AWS_LIST_HOSTED_ZONES, list_zones },
         [LIST_RECORD] = { AWS_GET_RECORD, list_record, .after = LIST_ZONES },
+        [LIST_SERVICE_BALANCERS] = { AWS_LIST_BALANCERS, list_everything, OFF(aws_balancer, tags),
+                .labels = AWS_BALANCER_TAGS },
+        [LIST_SERVICE_CLASSICS] = { AWS_LIST_CLASSICS, list_everything, OFF(aws_classic, tags),
+                .labels = AWS_CLASSIC_TAGS },
+        [LIST_SERVICE_TARGETS] = { AWS_LIST_TARGET_GROUPS, list_everything,
+                OFF(aws_target_group, tags), .labels = AWS_BALANCER_TAGS },
+        [LIST_SERVICE_GROUPS] = { AWS_LIST_GROUPS, list_service_groups, OFF(aws_group, tags) },
 };
 
 bool instance_is_dead(const struct aws_instance *i)
 {
         return i->state && (streq(i->state, "terminated") || streq(i->state, "shutting-down"));
+}
+
+enum aws_call list_labels(enum list_id id)
+{
+        return list_rows[id].labels ? list_rows[id].labels : AWS_CALLS;
 }
 
 size_t list_size(enum list_id id)
@@ -214,6 +237,8 @@ static bool list_wanted(const struct aws_run *w, enum list_id id)
 {
         const struct provider_aws *c = w->config;
         bool balancer = c->load_balancer != AWS_LB_NONE;
+        if (list_of_services(id))
+                return false;
         switch (id) {
         case LIST_NONE:
         case LIST_ROLES:
@@ -244,6 +269,8 @@ static bool list_wanted(const struct aws_run *w, enum list_id id)
 /* Also what the file no longer asks for. */
 bool list_wanted_to_remove(const struct aws_run *w, enum list_id id)
 {
+        if (list_of_services(id))
+                return true;
         switch (id) {
         case LIST_BALANCERS:
         case LIST_TARGET_GROUPS:
@@ -259,6 +286,17 @@ bool list_wanted_to_remove(const struct aws_run *w, enum list_id id)
         default:
                 return list_wanted(w, id);
         }
+}
+
+void list_keep_services(struct aws_run *w, enum list_id id)
+{
+        struct answers *v = &w->lists[id].v;
+        size_t size = list_size(id), n = 0;
+        char *all = v->v;
+        for (size_t i = 0; i < v->n; i++)
+                if (tags_of_service(w, row_tags(id, all + i * size)))
+                        memmove(all + n++ * size, all + i * size, size);
+        v->n = n;
 }
 
 bool list_has(const struct aws_run *w, enum list_id id, const char *which)

@@ -37,8 +37,6 @@ static void ask_tags(
         struct ask *a = ask_new(w, all, n, AWS_LIST_TAGS);
         arg_put(&a->args, "Filter.1.Name", "key");
         arg_put(&a->args, "Filter.1.Value.1", key);
-        if (!value)
-                return;
         arg_put(&a->args, "Filter.2.Name", "value");
         arg_put(&a->args, "Filter.2.Value.1", value);
 }
@@ -46,7 +44,7 @@ static void ask_tags(
 static void proof_names(struct aws_run *w, struct str *left)
 {
         static const enum list_id named[] = { LIST_BALANCERS, LIST_TARGET_GROUPS, LIST_PROFILES,
-                LIST_ROLES };
+                LIST_ROLES, LIST_SERVICE_BALANCERS, LIST_SERVICE_CLASSICS, LIST_SERVICE_TARGETS };
         for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
                 const void *row;
                 for (size_t k = 0; (row = list_row(w, named[i], k)); k++)
@@ -59,9 +57,61 @@ static bool tags_name(const struct ask *ask, const char *id)
 {
         const struct aws_tag *t = ask->rows.v;
         for (size_t i = 0; i < ask->rows.n; i++)
-                if (streq(t[i].resource, id))
+                if (streq(t[i].resource, id) && streq(t[i].key, TAG_MARK))
                         return true;
         return false;
+}
+
+/* Of the controllers: groups and volumes have lists of their own, which are newer. */
+static bool tag_is_left(const struct aws_run *w, const struct ask *marks, const struct aws_tag *t)
+{
+        return streq(t->key, w->owner) && t->value && streq(t->value, "owned") &&
+               !has_prefix(t->resource, "vol-") && !tags_name(marks, t->resource) &&
+               (!has_prefix(t->resource, "sg-") || list_has(w, LIST_SERVICE_GROUPS, t->resource));
+}
+
+static bool tag_is_ours(const struct aws_run *w, const struct aws_tag *t)
+{
+        return streq(t->key, TAG_MARK) && t->value && streq(t->value, w->mark) &&
+               !tag_is_stale(w, t);
+}
+
+/* Volumes have data: which of them a claim's policy keeps, only the API knew. */
+static void proof_keep(struct aws_run *w, const struct ask *volumes)
+{
+        struct str ids CLEANUP(str_release) = { 0 };
+        const struct aws_volume *v = volumes->rows.v;
+        size_t n = 0;
+        for (size_t i = 0; i < volumes->rows.n; i++)
+                if (tags_of_service(w, &v[i].tags) && !row_is_gone(LIST_VOLUMES, &v[i]))
+                        str_addf(&ids, "%s%s (%" PRId64 " GiB)", n++ ? ", " : "", v[i].id,
+                                v[i].size);
+        if (n)
+                strings_add(w->run->arena, &w->run->kept,
+                        arena_printf(w->run->arena,
+                                "%zu volume%s of claims %s left in %s, with all data: %s", n,
+                                n == 1 ? "" : "s", n == 1 ? "is" : "are", w->config->region,
+                                str_text(&ids)));
+}
+
+static void ask_volumes(struct aws_run *w, struct ask **all, size_t *n)
+{
+        struct ask *a = ask_new(w, all, n, AWS_LIST_VOLUMES);
+        arg_put(&a->args, "Filter.1.Name", "tag-key");
+        arg_put(&a->args, "Filter.1.Value.1", w->owner);
+}
+
+enum { PROOF_MARKS, PROOF_OWNED, PROOF_VOLUMES };
+
+static void proof_tags(struct aws_run *w, const struct ask *all, struct str *left)
+{
+        for (size_t i = PROOF_MARKS; i <= PROOF_OWNED; i++) {
+                const struct aws_tag *t = all[i].rows.v;
+                for (size_t k = 0; k < all[i].rows.n; k++)
+                        if (i == PROOF_OWNED ? tag_is_left(w, &all[PROOF_MARKS], &t[k])
+                                             : tag_is_ours(w, &t[k]))
+                                str_addf(left, "%s%s", left->len ? ", " : "", t[k].resource);
+        }
 }
 
 /* By the mark, and by the tag that Kubernetes' controllers put on what they make. */
@@ -70,17 +120,17 @@ int removal_proof(struct aws_run *w, struct error *err)
         struct str left CLEANUP(str_release) = { 0 };
         struct ask *all = NULL;
         size_t n = 0;
-        ask_tags(w, &all, &n, TAG_MARK, w->mark);
-        ask_tags(w, &all, &n, arena_printf(&w->arena, "kubernetes.io/cluster/%s", w->full), NULL);
-        asks_run(w, all, n);
         int r = 0;
-        for (size_t i = 0; r == 0 && i < n; i++) {
-                const struct aws_tag *t = all[i].rows.v;
+        ask_tags(w, &all, &n, TAG_MARK, w->mark);
+        ask_tags(w, &all, &n, w->owner, "owned");
+        ask_volumes(w, &all, &n);
+        asks_run(w, all, n);
+        for (size_t i = 0; r == 0 && i < n; i++)
                 if (all[i].fault.kind)
                         r = fault_error(&all[i].fault, err);
-                for (size_t k = 0; r == 0 && k < all[i].rows.n; k++)
-                        if (i ? !tags_name(&all[0], t[k].resource) : !tag_is_stale(w, &t[k]))
-                                str_addf(&left, "%s%s", left.len ? ", " : "", t[k].resource);
+        if (r == 0) {
+                proof_tags(w, all, &left);
+                proof_keep(w, &all[PROOF_VOLUMES]);
         }
         proof_names(w, &left);
         asks_release(all, n);

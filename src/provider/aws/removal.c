@@ -21,12 +21,16 @@ static const struct removal_row {
         { LIST_RECORD, AWS_CHANGE_RECORDS, NULL, 0 },
         { LIST_INSTANCES, AWS_TERMINATE_INSTANCES, "InstanceId.1", 0 },
         { LIST_BALANCERS, AWS_DELETE_BALANCER, "LoadBalancerArn", 1 },
+        { LIST_SERVICE_BALANCERS, AWS_DELETE_BALANCER, "LoadBalancerArn", 1 },
+        { LIST_SERVICE_CLASSICS, AWS_DELETE_CLASSIC, "LoadBalancerName", 1 },
         { LIST_NATS, AWS_DELETE_NAT, "NatGatewayId", 1 },
         { LIST_INTERFACES, AWS_DELETE_INTERFACE, "NetworkInterfaceId", 1 },
         { LIST_VOLUMES, AWS_DELETE_VOLUME, "VolumeId", 1 },
         { LIST_TARGET_GROUPS, AWS_DELETE_TARGET_GROUP, "TargetGroupArn", 2 },
+        { LIST_SERVICE_TARGETS, AWS_DELETE_TARGET_GROUP, "TargetGroupArn", 2 },
         { LIST_ADDRESSES, AWS_RELEASE_ADDRESS, "AllocationId", 2 },
         { LIST_GROUPS, AWS_DELETE_GROUP, "GroupId", 2 },
+        { LIST_SERVICE_GROUPS, AWS_DELETE_GROUP, "GroupId", 2 },
         { LIST_SUBNETS, AWS_DELETE_SUBNET, "SubnetId", 2 },
         { LIST_GATEWAYS, AWS_DELETE_GATEWAY, "InternetGatewayId", 2 },
         { LIST_TABLES, AWS_DELETE_ROUTE_TABLE, "RouteTableId", 3 },
@@ -82,6 +86,8 @@ static bool removal_takes(const struct removal *x, enum list_id list, const void
 {
         const struct pairs *tags = row_tags(list, row);
         const struct aws_instance *i = row;
+        if (list_of_services(list))
+                return !x->node && tags_of_service(x->w, tags);
         if (list == LIST_INSTANCES && i->state && streq(i->state, "terminated"))
                 return false;
         if (!tags) /* found by a name or path that has the mark */

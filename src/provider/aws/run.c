@@ -51,6 +51,7 @@ static int aws_run_open(struct provider_run *run, struct error *err)
         if (run->prefix) {
                 w->mark = arena_printf(&w->arena, AWS_MARK "%s", run->prefix);
                 w->full = arena_printf(&w->arena, "%s-%s", run->cluster->name, run->prefix);
+                w->owner = arena_printf(&w->arena, TAG_OWNER "%s", w->full);
         }
         w->own_base = event_base_new();
         if (!w->own_base)

@@ -1,5 +1,7 @@
 /* What carries a mark of slipway's and belongs to nothing: of this cluster, what has the name of no
  * node; of others, everything, because their files are not known here. */
+#include <event2/event.h>
+
 #include "provider/openstack/openstack.h"
 
 struct leaks_list {
@@ -69,6 +71,7 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
         switch (row->list) {
         case OS_LIST_SERVERS:
         case OS_LIST_PORTS:
+        case OS_LIST_TRUNKS:
                 return leak_node(os, s->name);
         case OS_LIST_VOLUMES:
                 return leak_node(os, os_volume_node((const struct os_volume *)s));
@@ -132,22 +135,41 @@ int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *e
         return 0;
 }
 
+#define TRUNK_TRIES 60 /* a second each: nova lets go of a port when its server is gone */
+
+static void leak_pause(struct os *os)
+{
+        event_base_loopexit(os->sync.base, &(struct timeval){ .tv_sec = 1 });
+        event_base_dispatch(os->sync.base);
+}
+
+/* The trunk of a port that is in use stays until it no longer is. */
+static int leak_call(struct os *os, const struct sweep_row *row, const struct pair *args,
+        const struct leak *l, struct error *err)
+{
+        for (unsigned tries = 0;; tries++) {
+                struct fault f = { 0 };
+                int r = call_do(os_session(os->sync.session), &os_calls[row->delete],
+                        &(struct call_args){ .args = args, .resource = l->id }, NULL, &f);
+                bool again = r < 0 && f.kind == FAULT_CONFLICT && row->list == OS_LIST_TRUNKS &&
+                             tries < TRUNK_TRIES;
+                r = r < 0 && f.kind != FAULT_ABSENT && !again ? fault_error(&f, err) : 0;
+                fault_release(&f);
+                if (!again)
+                        return r;
+                leak_pause(os);
+        }
+}
+
 /* One of those that openstack_leaks listed as ours. */
 int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct error *err)
 {
         struct os *os;
-        struct fault f = { 0 };
         int r = os_of(run, &os, err);
         struct pair id[] = { { "id", l->id }, { "user", r == 0 ? os_user_id(os) : NULL }, { 0 } };
-        for (size_t i = 0; r == 0 && i < OS_SWEEP_COUNT; i++) {
-                if (!l->ours || !streq(os_sweep[i].kind, l->kind))
-                        continue;
-                if (call_do(os_session(os->sync.session), &os_calls[os_sweep[i].delete],
-                            &(struct call_args){ .args = id, .resource = l->id }, NULL, &f) < 0 &&
-                        f.kind != FAULT_ABSENT)
-                        r = fault_error(&f, err);
-        }
-        fault_release(&f);
+        for (size_t i = 0; r == 0 && i < OS_SWEEP_COUNT; i++)
+                if (l->ours && streq(os_sweep[i].kind, l->kind))
+                        r = leak_call(os, &os_sweep[i], id, l, err);
         return r;
 }
 

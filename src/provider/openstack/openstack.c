@@ -103,7 +103,7 @@ static void openstack_prepare(struct provider_run *run,
         void (*fn)(struct error *err, void *arg), void *arg)
 {
         static const os_stage stages[] = { stage_login, stage_twins, stage_volume_spares,
-                stage_network, stage_subnet, stage_rules, stage_ports, stage_floating,
+                stage_network, stage_subnet, stage_rules, stage_ports, stage_trunks, stage_floating,
                 stage_balancer, stage_volumes, stage_members, stage_volumes_ready, stage_attach,
                 stage_credential, stage_credential_old, NULL };
         job_start(run->own, stages, say, fn, arg);

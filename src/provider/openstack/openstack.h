@@ -10,6 +10,7 @@
  *   survey   survey.c     what is missing, quotas, images, flavors; nothing is sent that changes
  *   prepare  network.c    network, subnet, router, security group
  *            ports.c      ports and floating IPs
+ *            trunks.c     trunks whose parents the nodes' ports are
  *            balancer.c   Octavia, or nothing
  *   create   servers.c    one server a node; one list waits for all of them
  *            volumes.c    volumes of cinder, before their servers
@@ -76,7 +77,7 @@ struct os_image_of { /* by the name in the file */
 /* What only creating needs; asked by survey. */
 struct os_looked {
         struct arena arena;
-        struct answers flavors, zones, server_groups, volume_types;
+        struct answers flavors, zones, server_groups, volume_types, extensions;
         struct os_image_of *images;
         size_t image_count;
         const char *external;                                  /* id of the external network */
@@ -271,6 +272,11 @@ bool os_members_differ(const struct os *os);
 void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);
 
+/* ---- trunks.c ---- */
+bool os_trunk_missing(const struct os *os, const struct node *n);
+void stage_trunks(struct os_job *j);
+void stage_node_trunks_gone(struct os_job *j);
+
 /* ---- credential.c ---- */
 bool os_wants_credential(const struct os *os);
 bool os_credential_missing(const struct os *os);
@@ -317,7 +323,7 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
-#define OS_SWEEP_COUNT 13
+#define OS_SWEEP_COUNT 14
 extern const struct sweep_row {
         const char *kind;
         enum os_call list, delete;

@@ -17,6 +17,7 @@ const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "application credential", OS_LIST_CREDENTIALS, OS_DELETE_CREDENTIAL },
         { "load balancer", OS_LIST_BALANCERS, OS_DELETE_BALANCER },
         { "floating IP", OS_LIST_FLOATING_IPS, OS_DELETE_FLOATING_IP },
+        { "trunk", OS_LIST_TRUNKS, OS_DELETE_TRUNK },
         { "port", OS_LIST_PORTS, OS_DELETE_PORT },
         { "server group", OS_LIST_SERVER_GROUPS, OS_DELETE_SERVER_GROUP, .named = "%s-" },
         { "security group", OS_LIST_GROUPS, OS_DELETE_GROUP },
@@ -68,10 +69,13 @@ struct sweep_args sweep_args(
         return a;
 }
 
-/* Not every user may list their credentials; who never asked for one has none to remove. */
+/* Not every user may list their credentials, and not every neutron has trunks; who never asked for
+ * one has none to remove. */
 bool sweep_optional(const struct os *os, const struct sweep_row *row)
 {
-        return row->list == OS_LIST_CREDENTIALS && !os_wants_credential(os);
+        return row->list == OS_LIST_TRUNKS
+                       ? !os->options->ports.trunk
+                       : row->list == OS_LIST_CREDENTIALS && !os_wants_credential(os);
 }
 
 /* Of the rows with a mark, only what has it. */

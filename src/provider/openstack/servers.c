@@ -332,12 +332,15 @@ static void on_create_volumes(struct error *err, void *arg)
                 server_post(w);
 }
 
-/* Those that prepare did not make: of a machine that is made anew, the system disk. */
-static void create_volumes(struct os_wait *w)
+/* What prepare did not make: of a machine that is made anew, the system disk, and the trunk of a
+ * port that was in use until now. */
+static void create_parts(struct os_wait *w)
 {
-        static const os_stage stages[] = { stage_volumes, stage_volumes_ready, NULL };
+        const struct os_spot *spot = wait_spot(w);
+        bool trunk = w->os->options->ports.trunk && spot && spot->port && !spot->port->trunk;
+        static const os_stage stages[] = { stage_trunks, stage_volumes, stage_volumes_ready, NULL };
         int64_t count = 0, gb = 0;
-        if (os_volumes_missing(w->os, w->m->node, &count, &gb))
+        if (os_volumes_missing(w->os, w->m->node, &count, &gb) || trunk)
                 job_start_for(w->os, stages, w->m->node, false, on_create_volumes, w);
         else
                 server_post(w);
@@ -357,7 +360,7 @@ static void create_begin(int fd, short what, void *arg)
         if (r < 0 || w->m->state == MACHINE_RUNNING)
                 os_wait_end(w, r < 0 ? &err : NULL);
         else if (!s || streq(status, "DELETED"))
-                create_volumes(w);
+                create_parts(w);
         else if (streq(status, "BUILD"))
                 wait_begin(w, WAIT_ACTIVE, 0);
         else if (w->m->state == MACHINE_STOPPED) {

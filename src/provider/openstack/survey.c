@@ -165,6 +165,8 @@ static void stage_look_up(struct os_job *j)
                 look_up(j, OS_LIST_VOLUME_TYPES, NULL, &l->volume_types);
                 look_up_limit(j, OS_VOLUME_LIMITS, &l->volume, &l->has_volume);
         }
+        if (o->ports.trunk)
+                look_up(j, OS_LIST_EXTENSIONS, NULL, &l->extensions);
         look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
         look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
 }
@@ -175,7 +177,7 @@ struct needs {
         struct provider_run *run;
         struct survey *out;
         struct os *os;
-        int64_t servers, cpus, ram, ports, floating, volumes, gigabytes, *of_flavor,
+        int64_t servers, cpus, ram, ports, trunks, floating, volumes, gigabytes, *of_flavor,
                 *anew_of_flavor;
 };
 
@@ -299,6 +301,17 @@ static void needs_zones(struct needs *n)
                         "node %s: there is no availability zone %s", c->nodes[i].name, zone);
                 return;
         }
+}
+
+static void needs_extensions(struct needs *n)
+{
+        const struct os_extension *all = n->os->looked.extensions.v;
+        bool trunk = !n->os->options->ports.trunk;
+        for (size_t i = 0; i < n->os->looked.extensions.n; i++)
+                trunk |= streq(all[i].alias, "trunk");
+        if (!trunk)
+                survey_problem(n->run, n->out, "leave it out, or ask for the extension",
+                        "provider.openstack.ports.trunk: this neutron has no trunks");
 }
 
 static void needs_named(struct needs *n)
@@ -438,6 +451,9 @@ static void survey_once(struct needs *n)
         if (n->ports)
                 survey_line(
                         n->run, n->out, "%" PRId64 " port%s", n->ports, n->ports == 1 ? "" : "s");
+        if (n->trunks)
+                survey_line(n->run, n->out, "%" PRId64 " trunk%s", n->trunks,
+                        n->trunks == 1 ? "" : "s");
         if (n->floating)
                 survey_line(n->run, n->out, "%" PRId64 " floating IP%s from %s", n->floating,
                         n->floating == 1 ? "" : "s", os->options->external_network);
@@ -458,6 +474,7 @@ static void needs_ports(struct needs *n)
         n->floating = os->options->api_floating_ip && !os->found.vip_floating;
         for (size_t i = 0; i < c->node_count; i++) {
                 n->ports += !os->found.spots[i].port;
+                n->trunks += os_trunk_missing(os, &c->nodes[i]);
                 os_volumes_missing(os, &c->nodes[i], &n->volumes, &n->gigabytes);
                 n->floating += c->nodes[i].pool->floating_ip && !os->found.spots[i].floating;
         }
@@ -499,6 +516,7 @@ int openstack_survey(
         survey_flavors(&n, n.anew_of_flavor, "made anew, one after the other: ");
         needs_types(&n);
         needs_zones(&n);
+        needs_extensions(&n);
         needs_named(&n);
         needs_quotas(&n);
         return 0;
