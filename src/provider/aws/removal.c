@@ -51,6 +51,8 @@ struct removal {
 static bool role_is_of(const char *role, const struct node *n)
 {
         size_t len = strlen(n->name);
+        if (streq(role, AWS_BASTION)) /* its group */
+                return streq(n->name, AWS_BASTION);
         if (has_prefix(role, "node/") || has_prefix(role, "root/"))
                 return streq(role + 5, n->name);
         if (has_prefix(role, "volume/"))
@@ -243,7 +245,8 @@ static void removal_on_list(const struct fault *fault, void *arg)
 static bool removal_lists(const struct removal *x, enum list_id id)
 {
         bool shared = id != LIST_INSTANCES && id != LIST_INTERFACES && id != LIST_VOLUMES &&
-                      id != LIST_ADDRESSES;
+                      id != LIST_ADDRESSES &&
+                      !(id == LIST_GROUPS && x->node && streq(x->node->name, AWS_BASTION));
         return !(x->node && shared) && list_wanted_to_remove(x->w, id);
 }
 

@@ -52,6 +52,7 @@ static int aws_run_open(struct provider_run *run, struct error *err)
                 w->mark = arena_printf(&w->arena, AWS_MARK "%s", run->prefix);
                 w->full = arena_printf(&w->arena, "%s-%s", run->cluster->name, run->prefix);
         }
+        aws_bastion_begin(w);
         w->own_base = event_base_new();
         if (!w->own_base)
                 return error_set(err, ENOMEM, EXIT_INTERNAL, "cannot start the event loop");
