@@ -53,6 +53,18 @@ static void say_up(const struct options *o, const struct site *s)
                 say_use(s);
 }
 
+/* Twice if the first run only made the bastion: then there is a way to the nodes. A saved plan was
+ * only for the first. */
+static bool say_bastion(const struct options *o, const struct site *s)
+{
+        if (!o->plan)
+                return true;
+        if (!cmd_json(o))
+                print("%s has its bastion again.\ngo on: slipway plan, or slipway up\n",
+                        s->cluster->name);
+        return false;
+}
+
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a,
         struct cluster *c, struct error *err)
 {
@@ -68,10 +80,11 @@ int cmd_up_cluster(const struct options *o, const struct up_call *call, struct a
                 r = reboot_ask(&s, call->reboot, err);
         if (r == 0)
                 r = cmd_plan_and_apply(o, &s, call->edit, err);
-        if (r == 0)
+        bool again = r == 0 && s.only_bastion && say_bastion(o, &s);
+        if (r == 0 && !s.only_bastion)
                 say_up(o, &s);
         site_release(&s);
-        return r;
+        return again ? cmd_up_cluster(o, call, a, c, err) : r;
 }
 
 /* Continues an unfinished rotation. */
