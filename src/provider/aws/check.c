@@ -221,6 +221,13 @@ static void line_machines(struct aws_run *w, const struct pool *p, const struct 
                 how, n, p->instance_type, p->spot ? " spot" : "", t->cpus, t->memory);
 }
 
+static void line_bastion(struct aws_run *w, const struct aws_type *t, struct survey *out)
+{
+        if (t)
+                survey_line(w->run, out, "bastion: %s (%" PRId64 " vCPUs, %" PRId64 " MiB)",
+                        t->name, t->cpus, t->memory);
+}
+
 static void lines_machines(struct aws_run *w, const struct ask *types, struct survey *out)
 {
         const struct cluster *c = w->run->cluster;
@@ -237,10 +244,8 @@ static void lines_machines(struct aws_run *w, const struct ask *types, struct su
                 if (anew && t)
                         line_machines(w, p, t, anew, ", made anew one after the other", out);
         }
-        const struct aws_type *t = type_row(types, w->bastion.pool.instance_type);
-        if (t && w->bastion.wanted && machine_is_missing(w, &w->bastion.node))
-                survey_line(w->run, out, "bastion: %s (%" PRId64 " vCPUs, %" PRId64 " MiB)",
-                        t->name, t->cpus, t->memory);
+        if (aws_bastion_node(w) && machine_is_missing(w, aws_bastion_node(w)))
+                line_bastion(w, type_row(types, w->bastion.pool.instance_type), out);
 }
 
 /* Of a new group they go without saying. */

@@ -153,6 +153,7 @@ static void prepare_on_made(struct error *err, void *arg)
                 op_end(err, o);
                 return;
         }
+        /* once more, because its address may be new too */
         if (o->fresh && bastion_forget(o->w, &o->err) < 0) {
                 op_end_soon(o);
                 return;
@@ -175,7 +176,9 @@ static int prepare_check(struct op *o)
         const struct node *n = aws_bastion_node(o->w);
         int r = login_key_make(o->run->state, &o->err);
         o->fresh = n && machine_is_missing(o->w, n);
-        return r == 0 && o->fresh ? machine_check(o, n) : r;
+        if (r == 0 && o->fresh)
+                r = machine_check(o, n);
+        return r == 0 && o->fresh ? bastion_forget(o->w, &o->err) : r;
 }
 
 static void prepare_on_started(const struct call_reply *reply, void *arg)
