@@ -53,16 +53,14 @@ static void say_up(const struct options *o, const struct site *s)
                 say_use(s);
 }
 
-/* Twice if the first run only made the bastion: then there is a way to the nodes. A saved plan was
- * only for the first. */
-static bool say_bastion(const struct options *o, const struct site *s)
+/* The run only made the bastion: now there is a way to the nodes. A saved plan was only for that.
+ */
+static bool up_goes_on(const struct options *o, const struct site *s)
 {
-        if (!o->plan)
-                return true;
-        if (!cmd_json(o))
-                print("%s has its bastion again.\ngo on: slipway plan, or slipway up\n",
+        if (o->plan && !cmd_json(o))
+                print("%s has its bastion; what is to do on its nodes is not planned yet.\ngo on: slipway plan, or slipway up\n",
                         s->cluster->name);
-        return false;
+        return !o->plan;
 }
 
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a,
@@ -80,7 +78,7 @@ int cmd_up_cluster(const struct options *o, const struct up_call *call, struct a
                 r = reboot_ask(&s, call->reboot, err);
         if (r == 0)
                 r = cmd_plan_and_apply(o, &s, call->edit, err);
-        bool again = r == 0 && s.only_bastion && say_bastion(o, &s);
+        bool again = r == 0 && s.only_bastion && up_goes_on(o, &s);
         if (r == 0 && !s.only_bastion)
                 say_up(o, &s);
         site_release(&s);

@@ -610,7 +610,7 @@ def test_bastion_goes(front, tmp_path):
     assert not c.tool("bastion") and not c.tool("others") and {(m["bastion"], m["ownBastion"]) for m in c.machines().values()} == {("ops@jump.example.net", False)}
     said = c.tool("survey")
     assert {"line": "delete the bastion"} in said and {"line": "unwanted rules of the security group: 1"} in said, said
-    for call in ("RevokeSecurityGroupIngress", "TerminateInstances", "DeleteNetworkInterface", "ReleaseAddress", "DeleteSecurityGroup"):
+    for call in ("RevokeSecurityGroupIngress", "TerminateInstances", "DeleteNetworkInterface", "ReleaseAddress"):  # the group may go at the same time
         front.fault(call, "kill after")
         said = c.tool("up", ok=None)
         assert c.status == -9, (call, said[-3:])
@@ -636,3 +636,22 @@ def test_bastion_that_cannot_be(front, tmp_path):
     problems = {line["problem"] for line in c.tool("survey", ok=1) if "problem" in line}
     assert {"bastion: AWS has no instance type t99.huge in eu-central-1", "bastion: there is no available AMI ami-00000000000000bad in eu-central-1"} <= problems, problems
     assert front.made == [] or not ours(front)
+
+
+def test_bastion_and_leaks(front, tmp_path):
+    """It belongs to the cluster as long as the file wants it. Its group is in a rule of the nodes' group until `up` takes it away."""
+    c = Cloud(front, tmp_path, more=BASTION, pools=SMALL)
+    c.slipway("kubeconfig")  # makes the Identity
+    c.prefix = json.loads((tmp_path / ".slipway/kraken/identity.json").read_text())["prefix"]
+    c.tool("up")
+    assert not [x for x in json.loads(c.slipway("leaks", "-o", "json")[0]) if x["ours"]]
+    c.edit("{instanceType: t3.micro, user: jump}", "ops@jump.example.net")
+    leaks = [x for x in json.loads(c.slipway("leaks", "-o", "json")[0]) if x["ours"]]
+    assert sorted((x["kind"], x["name"]) for x in leaks) == [("address", "bastion"), ("instance", "bastion"), ("interface", "bastion"), ("volume", "bastion")]
+    c.slipway("leaks", "--delete", "--yes")
+    left = ours(front, c.prefix)
+    assert not [r for v in left.values() for r in v if r in (NODE, "root/bastion")] and "bastion" in left["group"]
+    c.tool("up")
+    assert "bastion" not in ours(front, c.prefix)["group"] and c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
+    assert ours(front, c.prefix) == {}

@@ -76,8 +76,6 @@ static const char *aws_leak_mark(struct aws_run *w, enum list_id list, const voi
 static const char *aws_leak_node(struct aws_run *w, const char *role)
 {
         const char *slash = strchr(role, '/');
-        if (streq(role, AWS_BASTION))
-                return AWS_BASTION; /* its group */
         if (!slash || !(has_prefix(role, "node/") || has_prefix(role, "volume/") ||
                               has_prefix(role, "root/")))
                 return NULL;
