@@ -61,7 +61,7 @@ static const struct init_template {
                 "      externalNetwork: <external=public>                  # the router of the new network leads there\n"
                 "      # network: <network=private-net>                   # an existing network, instead of a new one\n"
                 "      loadBalancer: <balancer=octavia>                    # or vip, or none\n"
-                "      # bastion: ops@jump.example.net          # if the machines are not reached directly\n"
+                "      # bastion: {flavor: <flavor=m1.large>}   # a jump host that slipway makes; or the address of one\n"
                 "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 3, flavor: <flavor=m1.large>}\n"
                 "    - {name: worker, count: 3, flavor: <flavor=m1.large>}\n"
@@ -77,7 +77,7 @@ static const struct init_template {
                 "      # vpc: {id: <vpc=vpc-0123456789abcdef0>, subnets: <subnets=[subnet-0123456789abcdef0]>}   # an existing VPC, instead of a new one\n"
                 "      loadBalancer: nlb                        # or nlb-internal, or none\n"
                 "      # access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}   # networks that may connect from outside\n"
-                "      # bastion: admin@jump.example.net        # machines have private addresses\n"
+                "      # bastion: {instanceType: t3.micro}      # a jump host that slipway makes; or the address of one\n"
                 "  pools:\n"
                 "    - {name: control, roles: [control-plane, etcd], count: 3, instanceType: <type=m7i.large>}\n"
                 "    - {name: worker, count: 3, instanceType: <type=m7i.large>}\n",

@@ -36,6 +36,13 @@ static void config_line(struct str *out, const char *option, const char *value, 
         str_add(out, "\"\n");
 }
 
+static void config_own(const struct link_target *t, struct arena *a, struct str *out)
+{
+        str_add(out, "  IdentitiesOnly yes\n");
+        config_line(out, "UserKnownHostsFile", inventory_path(a, t->known_hosts), true);
+        str_add(out, "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking accept-new\n");
+}
+
 /* ssh uses the first value of an option, so the user's own options come first, as
  * in `slipway ssh`. */
 static void config_host(const struct member *m, struct arena *a, struct str *out)
@@ -91,6 +98,8 @@ static void config_jumps(const struct member *m, struct arena *a, struct str *ou
                 size_t n = strcspn(word, ",");
                 str_addf(out, "Host %s\n", jump_host(a, word, n));
                 config_line(out, "IdentityFile", inventory_path(a, t->key), true);
+                if (t->own_bastion)
+                        config_own(t, a, out);
                 word += n + (word[n] == ',');
         }
 }
@@ -119,12 +128,11 @@ static const char *ansible_ssh_args(const struct link_target *given, struct aren
         struct str s CLEANUP(str_release) = { 0 };
         struct link_target t = *given;
         t.key = t.key ? inventory_path(a, t.key) : NULL;
+        t.known_hosts = t.known_hosts ? inventory_path(a, t.known_hosts) : NULL;
         const char *const words[] = { !t.bastion ? NULL
                                       : t.key    ? link_jump(&t, a)
                                                  : arena_printf(a, "ProxyJump=%s", t.bastion),
-                t.known_hosts
-                        ? arena_printf(a, "UserKnownHostsFile=%s", inventory_path(a, t.known_hosts))
-                        : NULL,
+                t.known_hosts ? arena_printf(a, "UserKnownHostsFile=%s", t.known_hosts) : NULL,
                 t.accept_new ? "StrictHostKeyChecking=accept-new" : NULL };
         for (size_t i = 0; t.options && i < t.options->n; i++) {
                 str_add(&s, " -o ");

@@ -9,21 +9,30 @@
 
 /* Behind a jump host the API's address cannot be reached from this computer. Of several jump hosts,
  * the last one reaches the nodes. */
-static void say_way(const struct cluster *c)
+static const char *way_words(const struct cluster *c)
 {
         const char *bastion = c->provider.ssh.bastion,
                    *comma = bastion ? strrchr(bastion, ',') : NULL,
                    *last = comma ? comma + 1 : bastion;
+        if (!provider_has_hosts(&c->provider))
+                return c->bastion;
+        return bastion ? arena_printf(c->arena, "%s%.*s%s%s%s", comma ? "-J " : "",
+                                 comma ? (int)(comma - bastion) : 0, bastion, comma ? " " : "",
+                                 has_prefix(last, "ssh://") ? "" : "ssh://", last)
+                       : NULL;
+}
+
+static void say_way(const struct cluster *c)
+{
         char host[IP_TEXT + 2];
         size_t i = 0;
+        const char *words = way_words(c);
         const struct node *n = cluster_next(c, ROLE_CONTROL_PLANE, &i);
-        if (!provider_has_hosts(&c->provider) || !bastion || !n)
+        if (!words || !n)
                 return;
         print_err(
-                "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s%.*s%s%s%s\n",
-                c->api.port, ip_host(&n->ip[0], host), c->api.port, comma ? "-J " : "",
-                comma ? (int)(comma - bastion) : 0, bastion, comma ? " " : "",
-                has_prefix(last, "ssh://") ? "" : "ssh://", last);
+                "hint: if this computer does not reach the API directly, open a way through the bastion: ssh -N -L %ld:%s:%ld %s\n",
+                c->api.port, ip_host(&n->ip[0], host), c->api.port, words);
         print_err("hint: and meanwhile give kubectl --server https://127.0.0.1:%ld\n", c->api.port);
 }
 

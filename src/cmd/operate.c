@@ -122,10 +122,10 @@ int cmd_plan_and_apply(
                 return r;
         }
         r = up_observe(s, err);
-        if (r == 0 && !s->only_stage)
+        if (r == 0 && (!s->only_stage || s->only_bastion))
                 r = plan_ask(&op, saved, err);
         json_decref(saved);
-        if (r == 0 && !s->only_stage && edit)
+        if (r == 0 && !s->only_stage && !s->only_bastion && edit)
                 r = edit_write(edit, err);
         if (r == 0)
                 r = up_apply(s, err);

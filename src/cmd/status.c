@@ -76,6 +76,14 @@ static void print_nodes(struct str *f, const json_t *nodes, struct arena *a)
 
 /* ---- the rest, one line each ---- */
 
+static void print_bastion(struct str *f, const json_t *b)
+{
+        const char *address = status_text_of(b, "address");
+        if (b)
+                text_addf(f, "bastion       %s%s%s\n", status_text_of(b, "machine"),
+                        address ? ", " : "", address ? address : "");
+}
+
 static void print_api(struct str *f, const json_t *api)
 {
         const char *server = status_text_of(api, "server"),
@@ -215,6 +223,7 @@ void status_print(struct str *f, const json_t *o, bool all, struct arena *a)
         size_t n = json_array_size(problems);
         print_nodes(f, json_object_get(o, "nodes"), a);
         str_addc(f, '\n');
+        print_bastion(f, json_object_get(o, "bastion"));
         print_api(f, json_object_get(o, "api"));
         print_etcd(f, json_object_get(o, "etcd"));
         print_others(f, json_object_get(o, "others"));

@@ -53,6 +53,16 @@ static void say_up(const struct options *o, const struct site *s)
                 say_use(s);
 }
 
+/* The run only made the bastion: now there is a way to the nodes. A saved plan was only for that.
+ */
+static bool up_goes_on(const struct options *o, const struct site *s)
+{
+        if (o->plan && !cmd_json(o))
+                print("%s has its bastion; what is to do on its nodes is not planned yet.\ngo on: slipway plan, or slipway up\n",
+                        s->cluster->name);
+        return !o->plan;
+}
+
 int cmd_up_cluster(const struct options *o, const struct up_call *call, struct arena *a,
         struct cluster *c, struct error *err)
 {
@@ -68,10 +78,11 @@ int cmd_up_cluster(const struct options *o, const struct up_call *call, struct a
                 r = reboot_ask(&s, call->reboot, err);
         if (r == 0)
                 r = cmd_plan_and_apply(o, &s, call->edit, err);
-        if (r == 0)
+        bool again = r == 0 && s.only_bastion && up_goes_on(o, &s);
+        if (r == 0 && !s.only_bastion)
                 say_up(o, &s);
         site_release(&s);
-        return r;
+        return again ? cmd_up_cluster(o, call, a, c, err) : r;
 }
 
 /* Continues an unfinished rotation. */

@@ -178,6 +178,13 @@ struct os_cloud_options { /* who slipway is for the cloud, and what the cluster 
         const char *name; /* of clouds.yaml, or NULL */
         bool controller, csi;
 };
+/* The jump host of a cloud's machines: one that exists, or one that is made. */
+struct bastion {
+        const struct tree *src;
+        const char *address;       /* [user@]host[:port]; NULL: it is made, or there is none */
+        const char *flavor, *type; /* NULL: it is not made */
+        const char *image, *user;  /* NULL: the first pool's, and the provider's */
+};
 struct os_access { /* who reaches the machines from outside */
         const struct tree *src;
         struct cidrs ssh, api, node_ports;
@@ -201,7 +208,7 @@ struct provider_openstack {
         struct strings security_groups; /* "managed" or names */
         struct strings zones;
         struct pairs metadata;
-        const char *bastion;
+        struct bastion bastion;
 };
 enum os_lb { OS_LB_OCTAVIA, OS_LB_VIP, OS_LB_NONE };
 struct cloud_parts { /* what the cluster has of its cloud */
@@ -253,7 +260,7 @@ struct provider_aws {
         struct aws_dns dns;
         struct strings security_groups;
         struct pairs tags;
-        const char *bastion;
+        struct bastion bastion;
 };
 enum aws_lb { AWS_LB_NLB, AWS_LB_NLB_INTERNAL, AWS_LB_NONE };
 struct provider_terraform {
@@ -669,6 +676,9 @@ struct cluster {
         /* host name or address of the load balancer that the provider has in front of the API
          * servers; set by the provider, NULL: none, or not known yet */
         const char *balancer;
+        /* words of ssh that lead to the bastion of a cloud's machines; set by the provider; NULL:
+         * there is none */
+        const char *bastion;
         /* Set by the provider for the cloud's controller and its CSI driver: the name that they
          * mark what they make with (NAME-PREFIX), their cloud.conf (secret) and the certificate
          * authorities of the cloud's API. NULL: there are none, or they are not known yet. */

@@ -164,6 +164,12 @@ SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are r
 SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
         { "trunk", T_BOOL, 0, AT(os_port_options, trunk), .def = "false", .help = "Whether each port is the parent of a trunk, for VLANs of other networks inside the machine. A machine that exists gets it when it is made anew." });
 
+SCHEMA(openstackBastion, bastion, "address", "The jump host that machines are reached through: the address of one that exists, or the flavor of one that slipway creates, with a floating IP address.",
+        { "address", T_STRING, 0, AT(bastion, address), .help = "An existing jump host: [user@]host[:port].", .example = "ops@jump.example.net" },
+        { "flavor", T_STRING, 0, AT(bastion, flavor), .help = "The flavor of a jump host that slipway creates. Needs externalNetwork.", .example = "m1.small" },
+        { "image", T_STRING, 0, AT(bastion, image), .help = "Its image, by name or id; by default that of the first pool." },
+        { "user", T_STRING, 0, AT(bastion, user), .help = "The user to log in to it as; by default the provider's." });
+
 SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipway creates and deletes.",
         { "cloud", T_STRUCT, 0, AT(provider_openstack, cloud), .sub = &openstackCloud_schema, .help = "The entry of clouds.yaml, and whether the cluster has the cloud's controller and CSI driver.", .example = "taco-openstack" },
         { "region", T_STRING, 0, AT(provider_openstack, region), .help = "Overrides the region of clouds.yaml." },
@@ -182,7 +188,7 @@ SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipwa
         { "ports", T_STRUCT, 0, AT(provider_openstack, ports), .sub = &openstackPorts_schema, .help = "The ports of the machines." },
         { "zones", T_STRINGS, 0, AT(provider_openstack, zones), .help = "Availability zones that machines are assigned to in turn; by default the cloud chooses." },
         { "metadata", T_PAIRS, 0, AT(provider_openstack, metadata), .help = "Metadata of every machine." },
-        { "bastion", T_STRING, 0, AT(provider_openstack, bastion), .help = "A jump host: [user@]host[:port]." });
+        { "bastion", T_STRUCT, 0, AT(provider_openstack, bastion), .sub = &openstackBastion_schema, .help = "The jump host that machines are reached through: the address of an existing one, or what slipway creates.", .example = "{flavor: m1.small}" });
 
 SCHEMA(access, cloud_access, NULL, "Who reaches the machines from outside their network. `[]` is nobody.",
         { "ssh", T_CIDRS, 0, AT(cloud_access, ssh), .def = "0.0.0.0/0", .help = "Address ranges that may connect to sshd.", .example = "[192.0.2.0/24]" },
@@ -211,6 +217,11 @@ SCHEMA(dns, aws_dns, NULL, "DNS names in Route 53.",
 SCHEMA(cloudParts, cloud_parts, NULL, "What the cluster has of its cloud.",
         { "controller", T_BOOL, 0, AT(cloud_parts, controller), .def = "false", .help = "Whether the cluster has AWS's cloud controller manager, which makes load balancers for Services of type LoadBalancer." },
         { "csi", T_BOOL, 0, AT(cloud_parts, csi), .def = "false", .help = "Whether the cluster has the CSI driver of EBS, which makes volumes for PersistentVolumeClaims." });
+SCHEMA(awsBastion, bastion, "address", "The jump host that machines are reached through: the address of one that exists, or the type of one that slipway creates, with an Elastic IP address in a public subnet.",
+        { "address", T_STRING, 0, AT(bastion, address), .help = "An existing jump host: [user@]host[:port].", .example = "ops@jump.example.net" },
+        { "instanceType", T_STRING, 0, AT(bastion, type), .help = "The instance type of a jump host that slipway creates.", .example = "t3.micro" },
+        { "image", T_STRING, 0, AT(bastion, image), .help = "The id of its AMI; by default the AMI of the first pool." },
+        { "user", T_STRING, 0, AT(bastion, user), .help = "The user to log in to it as; by default the provider's." });
 SCHEMA(aws, provider_aws, NULL, "Machines in AWS, with their network, load balancer and DNS record.",
         { "region", T_STRING, F_REQUIRED, AT(provider_aws, region), .help = "The AWS region.", .example = "eu-central-1" },
         { "profile", T_STRING, 0, AT(provider_aws, profile), .help = "The profile in ~/.aws; by default the one that the environment selects." },
@@ -229,7 +240,7 @@ SCHEMA(aws, provider_aws, NULL, "Machines in AWS, with their network, load balan
         { "dns", T_STRUCT, 0, AT(provider_aws, dns), .sub = &dns_schema, .help = "A DNS name for the API." },
         { "securityGroups", T_STRINGS, 0, AT(provider_aws, security_groups), .def = "[managed]", .help = "`managed` (slipway creates them), or the ids of existing groups." },
         { "tags", T_PAIRS, 0, AT(provider_aws, tags), .help = "Tags of every AWS resource that slipway creates." },
-        { "bastion", T_STRING, 0, AT(provider_aws, bastion), .help = "A jump host: [user@]host[:port]." });
+        { "bastion", T_STRUCT, 0, AT(provider_aws, bastion), .sub = &awsBastion_schema, .help = "The jump host that machines are reached through: the address of an existing one, or what slipway creates.", .example = "{instanceType: t3.micro}" });
 
 SCHEMA(terraform, provider_terraform, NULL, "Machines that Terraform or OpenTofu creates from the files of `slipway export terraform`, and that are then reached over SSH. docs/terraform.md explains it.",
         { "platform", T_ENUM, F_REQUIRED, AT(provider_terraform, platform), .names = platform_names, .help = "Where the machines are.", .example = "hetzner" },

@@ -35,12 +35,11 @@ int login_key_make(const char *state, struct error *err)
 }
 
 void login_target(const struct provider_run *run, const struct node *n, const char *user,
-        const char *bastion, struct link_target *out)
+        struct link_target *out)
 {
         *out = (struct link_target){ .name = n->name,
                 .host = n->address,
                 .user = user,
-                .bastion = bastion,
                 .key = arena_printf(run->arena, "%s/ssh/id_ed25519", run->state),
                 .known_hosts = arena_printf(run->arena, "%s/known_hosts", run->state),
                 .port = 22,
@@ -76,13 +75,16 @@ int provider_user_data(const struct provider_run *run, const struct node *n, enu
         struct cluster c = *run->cluster;
         struct facts facts = { 0 };
         struct nodespec spec CLEANUP(nodespec_release) = { 0 };
+        bool bastion = !n->pool->roles;
         int r = file_read(path, 4096, &key, err);
-        if (r == 0)
+        if (r == 0 && !bastion)
                 r = facts_for(NULL, n, &facts, err);
-        if (r == 0)
+        if (r == 0 && !bastion)
                 r = node_render_immutable(
                         &(struct spec_input){ .cluster = run->cluster, .node = n, .facts = &facts },
                         &spec, err);
+        if (bastion)
+                spec.node = n;
         if (r < 0)
                 return r;
         str_truncate(&key, strcspn(str_text(&key), "\n"));

@@ -115,6 +115,9 @@ struct provider_ops {
          * leaves. Calls fn once. NULL: there is no such balancer. */
         void (*members)(struct provider_run *run, const struct node *const *nodes, size_t n,
                 void (*fn)(struct error *err, void *arg), void *arg);
+        /* The bastion that the file lets the provider make: prepare makes or starts it, cleanup
+         * deletes it; it is no node. After list. NULL, also returned: there is none. */
+        const struct machine *(*bastion)(struct provider_run *run);
         /* The end of a machine's console; NULL: the provider has none. */
         int (*console)(struct provider_run *run, const struct machine *m, struct str *out,
                 struct error *err);

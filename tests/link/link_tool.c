@@ -164,6 +164,7 @@ static struct link_target target_of(const json_t *o)
                 .sudo = bool_of(o, "sudo"),
                 .sudo_password = text_of(o, "sudo_password"),
                 .known_hosts = text_of(o, "known_hosts"),
+                .own_bastion = bool_of(o, "own_bastion"),
                 .accept_new = bool_of(o, "accept_new"),
                 .strict = bool_of(o, "strict"),
                 .host_key = text_of(o, "host_key"),

@@ -208,6 +208,23 @@ Host *
     assert "far cannot be reached through the bastion near:1" in r.error and "Connection refused" in r.error
 
 
+def test_a_bastion_that_slipway_made(site):
+    """Its host key is recorded beside those of the nodes; another key there is refused; one that does not run is named."""
+    near, far = site.sshd(), site.sshd(host_key=site.keys.other_host)
+    known, at = site.path / "known hosts", f"[127.0.0.1]:{near.port}"
+    t = site.target(far.port, known_hosts=str(known), bastion=f"root@127.0.0.1:{near.port}", own_bastion=True)
+    site.run(t).ok()
+    has = lambda name: subprocess.run(["ssh-keygen", "-F", name, "-f", known], capture_output=True, text=True).stdout  # noqa: E731
+    key = lambda path: Path(f"{path}.pub").read_text().split()[1]  # noqa: E731
+    assert key(site.keys.host) in has(at) and key(site.keys.other_host) in has(f"[127.0.0.1]:{far.port}")
+    assert "Accepted publickey" in near.log.read_text()
+    known.write_text(f"{at} ssh-ed25519 {key(site.keys.stranger)}\n")
+    before = far.log.read_text()
+    assert site.run(t).error and far.log.read_text() == before
+    r = site.run(dict(t, bastion="boats-bastion.invalid"))
+    assert "127.0.0.1 is reached through a bastion that does not run" in r.error and "slipway up makes or starts it" in str(r.one("closed"))
+
+
 def test_argv_for_a_person(site):
     t = site.target(2222, host="10.0.0.1", user="ops", key="/k", known_hosts="/a b/known", bastion="jump", options=["ConnectTimeout=3"])
     site.spec("none", [])

@@ -116,6 +116,8 @@ class Paper:
         gone = self.things[kind].pop(id)
         if kind == "trunks":
             self.things["ports"][gone["port_id"]].pop("trunk_details")
+        if kind == "security-group-rules":
+            self.things["security-groups"][gone["security_group_id"]]["security_group_rules"].remove(gone)
         for rule in gone.get("security_group_rules", []):
             self.things["security-group-rules"].pop(rule["id"], None)
         if kind == "volumes" and gone["status"] not in ("available", "error"):

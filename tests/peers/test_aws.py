@@ -637,3 +637,120 @@ def test_slipway(front, tmp_path):
         assert not any(secret in path.read_bytes() for secret in secrets), path
     c.slipway("down", "--yes")
     assert ours(front, prefix) == {}
+
+
+BASTION = "      bastion: {instanceType: t3.micro, user: jump}\n      access: {ssh: [192.0.2.0/24]}"
+NODE = "node/bastion"
+
+
+def group_of(front, role):
+    by = [{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}, {"Name": "tag:slipway.dev/role", "Values": [role]}]
+    return client(front, "ec2").describe_security_groups(Filters=by)["SecurityGroups"][0]
+
+
+def ways_in(front, role):
+    """(port, where from) of a group's rules."""
+    return {(p.get("FromPort"), x) for p in group_of(front, role)["IpPermissions"]
+            for x in [r["CidrIp"] for r in p["IpRanges"]] + [g["GroupId"] for g in p["UserIdGroupPairs"]]}
+
+
+def test_bastion(front, tmp_path):
+    """Made with a public address and a group of its own, found again, made again, and no node."""
+    ec2 = client(front, "ec2")
+    c = Cloud(front, tmp_path, more=BASTION, pools=SMALL)
+    assert {m["bastion"] for m in c.machines().values()} == {"bastion.invalid"}
+    said = c.tool("up")
+    assert any(line.get("line", "").startswith("bastion: t3.micro (") for line in said), said
+    made, = c.tool("bastion")
+    nodes = c.machines()
+    assert made["state"] == "running" and made["user"] == "jump" and made["zone"] == "eu-central-1a" and "bastion" not in nodes and not c.tool("others")
+    assert {(m["bastion"], m["ownBastion"]) for m in nodes.values()} == {(f"jump@{made['host']}", True)} and all(m["host"] == m["ip"] for m in nodes.values())
+    # a public subnet, its own group alone, no instance profile, nothing of Kubernetes
+    i = ec2.describe_instances(InstanceIds=[made["providerID"].split("/")[-1]])["Reservations"][0]["Instances"][0]
+    bastion = group_of(front, "bastion")
+    tags = {t["Key"]: t["Value"] for t in i["Tags"]}
+    assert made["host"] == i["PublicIpAddress"] and "IamInstanceProfile" not in i
+    assert [g["GroupId"] for e in i["NetworkInterfaces"] for g in e["Groups"]] == [bastion["GroupId"]]
+    assert tags["slipway.dev/role"] == NODE and tags["slipway.dev/mark"] == "slipway-abcde" and not any(k.startswith("kubernetes.io/") for k in tags)
+    subnet = ec2.describe_subnets(SubnetIds=[i["SubnetId"]])["Subnets"][0]
+    assert {"Key": "slipway.dev/role", "Value": "public/eu-central-1a"} in subnet["Tags"]
+    assert ways_in(front, "bastion") == {(22, "192.0.2.0/24")} and (22, bastion["GroupId"]) in ways_in(front, "nodes")
+    run, = (entry[1] for entry in front.log if entry[0] == "RunInstances" and "InstanceType=t3.micro" in entry[1])
+    data = base64.b64decode(parse_qs(run)["UserData"][0]).decode()
+    assert "jump" in data and "ssh-ed25519 AAAA" in data and "write_files" not in data and "runcmd" not in data and "packages" not in data, data
+    # nothing to do
+    front.log, front.made = [], []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    c.tool("up")
+    assert front.made == [] and unique(front)
+    # deleted, and switched off, behind our back: the same address, and the old key is forgotten
+    known = c.state / "known_hosts"
+    known.write_text(f"{made['host']} ssh-ed25519 AAAA\n10.32.16.77 ssh-ed25519 BBBB\n")
+    ec2.terminate_instances(InstanceIds=[i["InstanceId"]])
+    assert c.tool("bastion")[0]["state"] == "absent" and {m["bastion"] for m in c.machines().values()} == {"bastion.invalid"}
+    c.tool("up")
+    again, = c.tool("bastion")
+    assert again["host"] == made["host"] and again["providerID"] != made["providerID"] and known.read_text() == "10.32.16.77 ssh-ed25519 BBBB\n"
+    ec2.stop_instances(InstanceIds=[again["providerID"].split("/")[-1]])
+    said = c.tool("survey")
+    assert {"line": "start the bastion"} in said and said[-1] == {"changes": True}
+    c.tool("up")
+    assert c.tool("bastion")[0]["state"] == "running" and unique(front)
+    c.tool("down")
+    assert ours(front) == {}
+
+
+def test_bastion_goes(front, tmp_path):
+    """The file no longer wants it: all of it goes, also after kills; an address instead works as ever."""
+    c = Cloud(front, tmp_path, more=BASTION, pools=SMALL)
+    c.tool("up")
+    whole = counts(front)
+    c.edit("{instanceType: t3.micro, user: jump}", "ops@jump.example.net")
+    assert not c.tool("bastion") and not c.tool("others") and {(m["bastion"], m["ownBastion"]) for m in c.machines().values()} == {("ops@jump.example.net", False)}
+    said = c.tool("survey")
+    assert {"line": "delete the bastion"} in said and {"line": "unwanted rules of the security group: 1"} in said, said
+    for call in ("RevokeSecurityGroupIngress", "TerminateInstances", "DeleteNetworkInterface", "ReleaseAddress"):  # the group may go at the same time
+        front.fault(call, "kill after")
+        said = c.tool("up", ok=None)
+        assert c.status == -9, (call, said[-3:])
+    c.tool("up")
+    assert counts(front) == {k: n - (k in ("instance", "interface", "address", "group", "volume")) for k, n in whole.items()}
+    assert not any(NODE in v or "bastion" in v for v in ours(front).values()) and c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
+
+
+@pytest.mark.parametrize("call", ["CreateSecurityGroup", "AllocateAddress", "CreateNetworkInterface", "RunInstances"])
+def test_bastion_meets_faults(front, tmp_path, call):
+    c = Cloud(front, tmp_path, more=BASTION, pools=SMALL)
+    front.fault(call, "kill after")
+    c.tool("up", ok=None)
+    assert c.status == -9
+    c.tool("up")
+    assert c.tool("bastion")[0]["state"] == "running" and unique(front)
+    c.tool("down")
+
+
+def test_bastion_that_cannot_be(front, tmp_path):
+    c = Cloud(front, tmp_path, more=BASTION.replace("t3.micro", "t99.huge").replace("user: jump", "image: ami-00000000000000bad"), pools=SMALL)
+    problems = {line["problem"] for line in c.tool("survey", ok=1) if "problem" in line}
+    assert {"bastion: AWS has no instance type t99.huge in eu-central-1", "bastion: there is no available AMI ami-00000000000000bad in eu-central-1"} <= problems, problems
+    assert front.made == [] or not ours(front)
+
+
+def test_bastion_and_leaks(front, tmp_path):
+    """It belongs to the cluster as long as the file wants it. Its group is in a rule of the nodes' group until `up` takes it away."""
+    c = Cloud(front, tmp_path, more=BASTION, pools=SMALL)
+    c.slipway("kubeconfig")  # makes the Identity
+    c.prefix = json.loads((tmp_path / ".slipway/kraken/identity.json").read_text())["prefix"]
+    c.tool("up")
+    assert not [x for x in json.loads(c.slipway("leaks", "-o", "json")[0]) if x["ours"]]
+    c.edit("{instanceType: t3.micro, user: jump}", "ops@jump.example.net")
+    leaks = [x for x in json.loads(c.slipway("leaks", "-o", "json")[0]) if x["ours"]]
+    assert sorted((x["kind"], x["name"]) for x in leaks) == [("address", "bastion"), ("instance", "bastion"), ("interface", "bastion"), ("volume", "bastion")]
+    c.slipway("leaks", "--delete", "--yes")
+    left = ours(front, c.prefix)
+    assert not [r for v in left.values() for r in v if r in (NODE, "root/bastion")] and "bastion" in left["group"]
+    c.tool("up")
+    assert "bastion" not in ours(front, c.prefix)["group"] and c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
+    assert ours(front, c.prefix) == {}

@@ -1,4 +1,5 @@
 """Provider openstack against an OpenStack on paper: what it makes, finds again and removes, and every fault of CALLS at every creating call."""
+import base64
 import json
 import os
 import re
@@ -549,3 +550,192 @@ def test_endpoints(tmp_path, options):
         assert not b.cloud.ours(MARK)
     finally:
         b.cloud.close()
+
+
+BASTION = "userData: cloud-init, bastion: {flavor: m1.tiny, user: jump}, access: {ssh: [192.0.2.0/24]}"
+
+
+def bastioned(tmp_path, options=BASTION):
+    b = Boats(tmp_path, options)
+    b.cloud.flavors.append({"id": "f0", "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 5})
+    return b
+
+
+def rules_of(cloud, name):
+    group, = (g for g in cloud.things["security-groups"].values() if g["name"] == name)
+    return {(r.get("protocol"), r.get("port_range_min"), r.get("remote_ip_prefix"), r.get("remote_group_id")) for r in group["security_group_rules"]}
+
+
+def test_bastion(tmp_path):
+    b = bastioned(tmp_path)
+    cloud, name = b.cloud, "boats-ab12c-bastion"
+    foreign = json.dumps(cloud.things, sort_keys=True)
+    try:
+        before = b.listed()
+        assert {m["bastion"] for m in before.values()} == {f"{name}.invalid"}
+        said = b.must("up")
+        assert {"line": f"bastion {name}, flavor m1.tiny"} in said and {"line": "1 server m1.tiny: 1 CPUs, 512 MB of memory each"} in said
+        assert {"line": "7 ports"} in said and {"line": "1 floating IP from public"} in said, said
+        # nodes are made once there is a way to them
+        order = [json.loads(c[3])["server"]["name"] for c in cloud.posts() if c[:2] == ("POST", "/compute/v2.1/servers")]
+        assert order[0] == name and len(order) == 6
+        made, = b.must("bastion")
+        assert (made["state"], made["host"], made["user"]) == ("running", "203.0.113.11", "jump"), made
+        after = b.listed()
+        assert {n: m["ip"] for n, m in before.items()} == {n: m["ip"] for n, m in after.items()} and name not in after
+        assert {(m["bastion"], m["ownBastion"]) for m in after.values()} == {("jump@203.0.113.11", True)}
+        assert all(m["host"] == m["ip"] for m in after.values()) and not b.must("others")
+        # its own group: ssh from `access` alone; nodes let in ssh and the API from it
+        group, = (g["id"] for g in cloud.things["security-groups"].values() if g["name"] == name)
+        port, = (p for p in cloud.things["ports"].values() if p["name"] == name)
+        assert port["security_groups"] == [group]
+        assert rules_of(cloud, name) == {("tcp", 22, "192.0.2.0/24", None)}
+        assert {("tcp", 22, None, group), ("tcp", 6443, None, group)} <= rules_of(cloud, "boats-ab12c")
+        # user-data: the login and nothing else
+        server, = (s for s in cloud.things["servers"].values() if s["name"] == name)
+        text = base64.b64decode(server["user_data"]).decode()
+        assert "- name: jump" in text.replace('"', "") and "write_files" not in text and "packages" not in text and "runcmd" not in text, text
+        # a second run makes nothing
+        cloud.log[:] = []
+        b.must("survey")
+        assert len(cloud.log) <= 12, cloud.log
+        b.must("up")
+        assert not cloud.posts()
+    finally:
+        b.must("down")
+        left = json.dumps(cloud.things, sort_keys=True)
+        cloud.close()
+    assert left == foreign
+
+
+def test_bastion_comes_back(tmp_path):
+    """Deleted or switched off behind our back: made again at the same address, and the key of the one before is forgotten."""
+    b = bastioned(tmp_path)
+    cloud, name = b.cloud, "boats-ab12c-bastion"
+    b.must("up")
+    first, = b.must("bastion")
+    known = b.dir / "state" / "known_hosts"
+    known.write_text(f"{first['host']} ssh-ed25519 AAAA\n10.90.0.77 ssh-ed25519 BBBB\n")
+    server = next(s for s in cloud.things["servers"].values() if s["name"] == name)
+    cloud.delete("servers", server["id"])
+    assert b.must("bastion")[0]["state"] == "absent" and {m["bastion"] for m in b.listed().values()} == {f"{name}.invalid"}
+    b.must("up")
+    again, = b.must("bastion")
+    assert again["host"] == first["host"] and again["providerID"] != first["providerID"] and again["state"] == "running"
+    assert known.read_text() == "10.90.0.77 ssh-ed25519 BBBB\n"
+    next(s for s in cloud.things["servers"].values() if s["name"] == name)["status"] = "SHUTOFF"
+    assert {"line": f"start the bastion {name}"} in b.must("survey")
+    b.must("up")
+    assert b.must("bastion")[0]["state"] == "running" and not cloud.twins(MARK)
+    # without its floating IP there is no way
+    cloud.things["floatingips"].clear()
+    assert {m["bastion"] for m in b.listed().values()} == {f"{name}.invalid"}
+    b.must("up")
+    assert b.must("bastion")[0]["host"] and len(cloud.things["floatingips"]) == 1
+    b.must("down")
+    cloud.close()
+
+
+def test_bastion_goes(tmp_path):
+    """The file no longer wants it: the plan says so, and all of it goes; a run that is interrupted goes on."""
+    b = bastioned(tmp_path)
+    cloud, name = b.cloud, "boats-ab12c-bastion"
+    b.must("up")
+    whole = b.text
+    b.write(whole.replace("bastion: {flavor: m1.tiny, user: jump}, ", ""))
+    assert not b.must("bastion") and not b.must("others")
+    assert {"line": f"delete the bastion {name}"} in b.must("survey")
+    for call in ("DELETE /network/v2.0/floatingips", "DELETE /compute/v2.1/servers", "DELETE /network/v2.0/ports", "DELETE /network/v2.0/security-groups"):
+        kind = call.rsplit("/", 1)[1]
+        mine = [t["id"] for t in cloud.things[kind].values() if t.get("name") == name or kind == "floatingips"]
+        cloud.faults[f"{call}/{mine[0]}"] = [(403, {"error": {"code": 403, "message": "not now"}})]
+        assert b.call("up")[0] == 1, call
+    b.must("up")
+    assert not [t for t in cloud.ours(MARK) if t[1] == name] and not cloud.things["floatingips"]
+    assert not [r for r in rules_of(cloud, "boats-ab12c") if r[3] and r[0] == "tcp"]
+    cloud.log[:] = []
+    assert {"changes": False} in b.must("survey") and {m["bastion"] for m in b.listed().values()} == {None}
+    # an address instead, as ever
+    b.write(whole.replace("bastion: {flavor: m1.tiny, user: jump}", "bastion: ops@jump.example.net"))
+    assert {(m["bastion"], m["ownBastion"]) for m in b.listed().values()} == {("ops@jump.example.net", False)} and not b.must("bastion")
+    b.must("down")
+    cloud.close()
+
+
+@pytest.mark.parametrize("fault", ["drop before", "drop after", "503"])
+@pytest.mark.parametrize("call", ["POST /network/v2.0/security-groups", "POST /network/v2.0/security-group-rules", "POST /network/v2.0/ports",
+                                  "POST /network/v2.0/floatingips", "POST /compute/v2.1/servers"])
+def test_bastion_faults(tmp_path, call, fault):
+    b = bastioned(tmp_path)
+    b.cloud.faults[call] = [FAULTS[fault]]
+    status, said = b.call("up")
+    if status:
+        b.must("up")
+    assert b.must("bastion")[0]["state"] == "running" and not b.cloud.twins(MARK), said[-3:]
+    assert len(b.cloud.things["floatingips"]) == 1
+    b.must("down")
+    assert not b.cloud.ours(MARK)
+    b.cloud.close()
+
+
+def test_bastion_of_a_cluster(tmp_path):
+    """What slipway says and does about it; the machines are on paper, so ssh is a script that refuses."""
+    b = bastioned(tmp_path)
+    drive(b, "kubeconfig")  # makes the Identity
+    state = b.dir / ".slipway/boats"
+    prefix = json.loads((state / "identity.json").read_text())["prefix"]
+    name, mark = f"boats-{prefix}-bastion", f"slipway-{prefix}"
+    assert b.call("up", prefix=prefix)[0] == 0
+    # it belongs to the cluster as long as the file wants it
+    assert "nothing is left over" in drive(b, "leaks")
+    whole = b.text
+    b.write(whole.replace("bastion: {flavor: m1.tiny, user: jump}, ", ""))
+    kinds = sorted(x["kind"] for x in json.loads(drive(b, "leaks", "-o", "json")))
+    assert kinds == ["floating IP", "port", "security group", "server"], kinds
+    b.write(whole)
+    # ways to the nodes
+    (state / "ssh").mkdir(exist_ok=True)
+    config = drive(b, "inventory", "--ssh-config")
+    assert config.count("ProxyJump jump@203.0.113.11") == 5
+    jump = config[config.index("Host 203.0.113.11"):]
+    assert f'UserKnownHostsFile "{b.dir}/.slipway/boats/known_hosts"' in jump and "IdentitiesOnly yes" in jump
+    hint = drive(b, "kubeconfig").splitlines()[-2]
+    assert "ssh -N -L 6443:10.90.0." in hint and "-o UserKnownHostsFile=.slipway/boats/known_hosts ssh://jump@203.0.113.11" in hint
+    bin = b.dir / "bin"
+    bin.mkdir()
+    (bin / "ssh").write_text(f'#!/bin/sh\necho "$@" >>{b.dir}/asked\ncase "$*" in *invalid*) echo "ssh: Could not resolve hostname" >&2; '
+                             'echo "Connection closed by UNKNOWN port 65535" >&2;; *) echo "ssh: connect to host x port 22: Connection refused" >&2;; esac\nexit 255\n')
+    (bin / "ssh").chmod(0o755)
+    os.environ["PATH"], path = f"{bin}:{CLEAN['PATH']}", os.environ["PATH"]
+    CLEAN["PATH"] = os.environ["PATH"]
+    try:
+        drive(b, "ssh", "control-1", status=255)
+        asked = (b.dir / "asked").read_text()
+        assert "ProxyCommand=ssh " in asked and asked.count(".slipway/boats/known_hosts") == 2 and "-i .slipway/boats/ssh/id_ed25519" in asked, asked
+        # without it no node can be asked: the plan is to make it, and then another one is made
+        server = next(s for s in b.cloud.things["servers"].values() if s["name"] == name)
+        b.cloud.delete("servers", server["id"])
+        plan = drive(b, "plan")
+        assert f"openstack: bastion {name}, flavor m1.tiny" in plan and "what is to do on them is planned when it runs" in plan and "unchanged" not in plan, plan
+        said = drive(b, "status", status=7)
+        assert "bastion       " in said and "absent" in said, said
+        assert "is reached through a bastion that does not run" in said, said
+        (b.dir / "asked").unlink()
+        said = drive(b, "up", "--yes", status=5)
+        assert [t for t in b.cloud.ours(mark) if t == ("servers", name)] and "refused the connection" in said, said
+        assert "jump@203.0.113.11" in (b.dir / "asked").read_text()
+        assert "bastion       running" in drive(b, "status", status=7)
+    finally:
+        os.environ["PATH"] = CLEAN["PATH"] = path
+    b.cloud.close()
+
+
+def test_bastion_preflight(tmp_path):
+    b = bastioned(tmp_path, BASTION.replace("m1.tiny", "m1.gone").replace("user: jump", "user: jump, image: gone"))
+    status, said = b.call("survey")
+    problems = {x["problem"] for x in said if "problem" in x}
+    assert status == 1 and {"bastion: there is no flavor m1.gone", "provider.openstack.image: there is no image gone"} <= problems, said
+    b.write(FILE.replace("OPTIONS", BASTION))
+    b.cloud.quota["servers"] = 5
+    assert any("6 servers are needed, and 5 of 5 are free" in x.get("problem", "") for x in b.call("survey")[1])
+    b.cloud.close()

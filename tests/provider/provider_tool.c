@@ -8,6 +8,7 @@
  *     replace   makes those anew that the survey calls outdated
  *     others    machines that are not in the file        sweep     destroys them
  *     console, members (the balancer has exactly these nodes)
+ *     bastion   the one that the provider makes, if there is one
  *     conf      what the cloud's controller and CSI driver get: cloud.conf, with its secret
  *   The environment's PROVIDER_PREFIX is identity.prefix, PROVIDER_SECRET the secret for clouds.
  *   provider_tool sources ROOT CODENAME|- RELEASE     what the machines' apt sources would be */
@@ -70,7 +71,7 @@ static bool wanted(const struct machine *m, char **nodes)
         return !*nodes;
 }
 
-static void list_one(struct machine *m)
+static void list_one(const struct machine *m)
 {
         static const char *const states[] = { "absent", "stopped", "running" };
         const struct link_target *t = &m->target;
@@ -79,10 +80,11 @@ static void list_one(struct machine *m)
         for (size_t i = 0; t->options && i < t->options->n; i++)
                 json_array_append_new(options, json_string(t->options->v[i]));
         print(json_pack(
-                "{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:i, s:b, s:s?, s:b, s:o, s:s?, s:s?, s:s?, s:s?, s:s?}",
+                "{s:s, s:s, s:s?, s:s, s:s?, s:s?, s:b, s:i, s:b, s:s?, s:b, s:o, s:s?, s:s?, s:s?, s:s?, s:s?}",
                 "node", m->node->name, "state", states[m->state], "host", t->host, "user", t->user,
-                "key", t->key, "bastion", t->bastion, "port", (int)t->port, "sudo", t->sudo,
-                "knownHosts", t->known_hosts, "acceptNew", t->accept_new, "options", options, "ip",
+                "key", t->key, "bastion", t->bastion, "ownBastion", t->own_bastion, "port",
+                (int)t->port, "sudo", t->sudo, "knownHosts", t->known_hosts, "acceptNew",
+                t->accept_new, "options", options, "ip",
                 m->node->ip[0].family ? ip_format(&m->node->ip[0], ip) : NULL, "providerID",
                 m->provider_id, "zone", m->zone, "endpoint", cluster_endpoint_host(run.cluster),
                 "balancer", run.cluster->balancer));
@@ -237,6 +239,12 @@ static void verb(const char *v, char **nodes)
 {
         if (streq(v, "conf")) {
                 do_conf();
+                return;
+        }
+        if (streq(v, "bastion")) {
+                const struct machine *m = ops->bastion ? ops->bastion(&run) : NULL;
+                if (m)
+                        list_one(m);
                 return;
         }
         if (streq(v, "survey") || streq(v, "prepare") || streq(v, "up") || streq(v, "replace"))

@@ -205,7 +205,10 @@ void plan_text(const struct site *s, bool all, struct str *out)
         if (encrypt_text(s))
                 text_addf(out, "  %s\n", encrypt_text(s));
         warning_text(s, out);
-        if (same)
+        if (s->only_bastion)
+                str_add(out,
+                        "  the nodes are reached through the bastion: what is to do on them is planned when it runs\n");
+        else if (same)
                 text_addf(out, "  %zu node%s unchanged\n", same, same == 1 ? " is" : "s are");
         if (api_outage(s))
                 str_add(out,

@@ -59,6 +59,11 @@ int site_look(struct site *s, struct event_base *base, struct arena *a, struct c
         return r < 0 ? r : site_find_machines(s, "look", err);
 }
 
+const struct machine *site_bastion(struct site *s)
+{
+        return s->ops->bastion ? s->ops->bastion(&s->provider) : NULL;
+}
+
 struct member *site_member(struct site *s, const char *name)
 {
         for (size_t i = 0; name && i < s->count; i++)

@@ -181,6 +181,8 @@ struct site {
         const char *snapshot_path; /* taken before an upgrade; NULL: none */
         bool force;                /* go on in spite of what a look warns of */
         bool allow_down;           /* an older version than the one that runs is meant */
+        bool only_bastion;         /* machines run that are reached through a bastion that does not:
+                                      the plan is to make it, and nothing is asked of nodes */
         bool only_stage;           /* the plan ends when the nodes have got what an upgrade needs */
         const struct reboot_request *reboot; /* asked for (plan/reboot.h); NULL: none */
         unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
@@ -229,6 +231,8 @@ void scratch_remove(char **path); /* *path may be NULL */
 int site_kubeconfig(
         struct site *s, const char *server, const char *name, struct str *out, struct error *err);
 void site_release(struct site *s);
+/* That the provider makes; NULL: there is none. */
+const struct machine *site_bastion(struct site *s);
 struct member *site_member(struct site *s, const char *name);
 /* Ends the step and returns true if the member's link is closed. */
 bool member_cut(const struct member *m, struct step *s);

@@ -4,6 +4,7 @@
  *   problems[]: sentences
  *   nodes[]: name, roles[], machine (absent, stopped, running, unreachable), ready, version, drift,
  *     drifted[], address, reboot (why it needs one, or null), trouble
+ *   bastion, if slipway makes one: name, machine, address, cloud
  *   others[], nodes that are not in cluster.yaml (joined with kubeadm): name, ready, version,
  *     address, pool (slipway's label, or null), asksForCertificate, note
  *   api: server, ready, version, trouble, servers[] (one per control-plane node: node,
@@ -45,12 +46,27 @@ static json_t *roles_json(unsigned roles)
         return list;
 }
 
+static const char *const machine_words[] = {
+        [MACHINE_ABSENT] = "absent", [MACHINE_STOPPED] = "stopped", [MACHINE_RUNNING] = "running"
+};
+
 static const char *machine_word(const struct status_node *n)
 {
-        static const char *const words[] = { [MACHINE_ABSENT] = "absent",
-                [MACHINE_STOPPED] = "stopped",
-                [MACHINE_RUNNING] = "running" };
-        return n->trouble ? "unreachable" : words[n->member->machine->state];
+        return n->trouble ? "unreachable" : machine_words[n->member->machine->state];
+}
+
+static json_t *bastion_json(const struct machine *m, json_t *problems)
+{
+        json_t *o = json_object();
+        if (m->state != MACHINE_RUNNING)
+                status_problem(problems, "the bastion %s is %s: slipway up %s it", m->node->name,
+                        machine_words[m->state],
+                        m->state == MACHINE_STOPPED ? "starts" : "creates");
+        status_text(o, "name", m->node->name);
+        status_text(o, "machine", machine_words[m->state]);
+        status_text(o, "address", m->target.host);
+        status_text(o, "cloud", m->detail);
+        return o;
 }
 
 static void status_json_node_problems(
@@ -324,6 +340,9 @@ json_t *status_json(const struct status *st, bool *healthy)
 {
         json_t *problems = json_array(), *nodes = json_array(), *etcd = json_array(),
                *others = json_array(), *o = json_object();
+        const struct machine *bastion = site_bastion(st->site);
+        if (bastion)
+                json_object_set_new(o, "bastion", bastion_json(bastion, problems));
         json_t *api = api_json(st, problems);
         for (size_t i = 0; i < st->site->count; i++) {
                 json_array_append_new(nodes, node_json(st, &st->nodes[i], problems));

@@ -21,6 +21,23 @@
 
 /* ---- before the plan: nothing changes ---- */
 
+/* Without the bastion no machine can be asked. */
+static bool bastion_first(struct site *s)
+{
+        const struct machine *bastion = site_bastion(s);
+        bool any = false;
+        for (size_t i = 0; i < s->count; i++)
+                any |= s->machines[i].state == MACHINE_RUNNING;
+        return any && bastion && (bastion->state != MACHINE_RUNNING || !bastion->target.host);
+}
+
+static void bastion_steps(struct site *s)
+{
+        struct step *survey = run_step(&s->run, s->ops->name, NULL, step_survey, s);
+        s->plan = run_step(&s->run, "plan", NULL, step_plan, s);
+        step_after(s->plan, survey);
+}
+
 static void up_steps(struct site *s)
 {
         struct run *r = &s->run;
@@ -375,7 +392,9 @@ void plan_build(struct site *s)
 {
         s->steps = arena_new(s->arena, struct plan);
         *s->steps = (struct plan){ .arena = s->arena };
-        if (s->only_stage)
+        if (s->only_bastion)
+                plan_add(s->steps, PLAN_PREPARE, NULL);
+        else if (s->only_stage)
                 stage_steps(s, s->steps, NULL);
         else
                 plan_build_all(s, s->steps);
@@ -385,8 +404,8 @@ void step_plan(struct step *step)
 {
         struct site *s = step->arg;
         struct error err CLEANUP(error_release) = { 0 };
-        int r = plan_make(s, &err);
-        if (r == 0)
+        int r = s->only_bastion ? 0 : plan_make(s, &err);
+        if (r == 0 && !s->only_bastion)
                 r = readiness_check(s, &err);
         if (r == 0)
                 plan_build(s);
@@ -418,18 +437,22 @@ int up_observe(struct site *s, struct error *err)
                 r = s->ops->survey(&s->provider, s->machines, &s->found.survey, err);
         if (r < 0)
                 return r;
-        up_steps(s);
+        s->only_bastion = bastion_first(s);
+        if (s->only_bastion)
+                bastion_steps(s);
+        else
+                up_steps(s);
         return run_until(&s->run, s->plan, err);
 }
 
 int up_apply(struct site *s, struct error *err)
 {
-        int r = keep_leaves(s, err);
+        int r = s->only_bastion ? 0 : keep_leaves(s, err);
         if (r < 0)
                 return r;
         plan_begin(s->steps, s);
         r = run_execute(&s->run, err);
-        if (r == 0 && !s->only_stage)
+        if (r == 0 && !s->only_stage && !s->only_bastion)
                 site_record_prune(s);
         return r;
 }

@@ -80,6 +80,33 @@ static void pool_zones(const struct pool *pool, const struct strings *zones, str
         }
 }
 
+/* One that exists has an address, one that is made has a size. */
+static void provider_bastion(const struct cluster *c, const struct bastion *b, const char *size,
+        const char *example, struct problems *p)
+{
+        static const char *const made[] = { "image", "user" };
+        const char *path =
+                arena_printf(p->arena, "provider.%s.bastion", provider_words[c->provider.kind]);
+        if (!b->src || rule_spoiled(p, path))
+                return;
+        const char *what = b->flavor ? b->flavor : b->type;
+        if (!b->address && !what)
+                rule_error(p, c, path,
+                        arena_printf(p->arena, "name one, such as %s: %s", size, example),
+                        "a bastion that slipway creates needs the %s of its machine", size);
+        else if (b->address && what)
+                problem_add(p, b->src, "address",
+                        "leave address out to create a bastion, or name only the address",
+                        "a bastion that exists has an address, and one that slipway creates has the field %s",
+                        size);
+        for (size_t i = 0; b->address && !what && i < ARRAY_SIZE(made); i++)
+                if (tree_get(b->src, made[i]))
+                        problem_add(p, b->src, made[i],
+                                "leave it out; a user is part of the address: user@host",
+                                "%s is of a bastion that slipway creates, and %s exists", made[i],
+                                b->address);
+}
+
 /* What describes a new network has no effect on one that exists. */
 static void openstack_existing(const struct provider_openstack *o, struct problems *p)
 {
@@ -157,6 +184,10 @@ static void openstack(const struct cluster *c, struct problems *p)
                         o->external_network
                                 ? "only the load balancer of octavia gets a floating IP address"
                                 : "floating IP addresses come from an external network, but none is set");
+        provider_bastion(c, &o->bastion, "flavor", "m1.small", p);
+        if (o->bastion.flavor && !o->external_network)
+                problem_add(p, o->bastion.src, "flavor", "set provider.openstack.externalNetwork",
+                        "the bastion's floating IP address comes from an external network, but none is set");
         if (o->network.name)
                 openstack_existing(o, p);
         if (o->security_groups.n > 1)
@@ -250,6 +281,7 @@ static void aws(const struct cluster *c, struct problems *p)
         rule_duplicates(p, zones, &a->zones, "zone");
         aws_vpc(c, p);
         aws_image(c, p);
+        provider_bastion(c, &a->bastion, "instanceType", "t3.micro", p);
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *pool = &c->pools.v[i];
                 aws_pool(c, pool, p);

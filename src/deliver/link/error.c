@@ -132,6 +132,8 @@ static const struct cause locked_key = { "Permission denied (", OPENING, EACCES,
         "give it to the agent first: ssh-add {accepted}" };
 static const struct cause bastion = { NULL, OPENING, EHOSTUNREACH, EXIT_UNREACHABLE,
         "{host} cannot be reached through the bastion {bastion}: {line}", HAND };
+static const struct cause no_bastion = { NULL, OPENING, ENXIO, EXIT_UNREACHABLE,
+        "{host} is reached through a bastion that does not run", "slipway up makes or starts it" };
 static const struct cause silent = { NULL, OPENING, ETIMEDOUT, EXIT_UNREACHABLE,
         "{at} did not respond for too long after ssh was started", HAND };
 static const struct cause wrong_password = { NULL, OPENING, EPERM, EXIT_PREFLIGHT,
@@ -340,7 +342,9 @@ static const struct cause *from_lines(struct link *l, enum when when, const char
         const struct link_talk *t = &l->talk;
         if (l->target.bastion && when == OPENING && !t->host_key &&
                 link_said(t, "UNKNOWN port 65535"))
-                return &bastion;
+                return l->target.own_bastion && has_suffix(l->target.bastion, LINK_NOWHERE)
+                               ? &no_bastion
+                               : &bastion;
         for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
                 const char *said = causes[i].when & when ? link_said(t, causes[i].said) : NULL;
                 if (!said)

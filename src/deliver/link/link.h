@@ -15,6 +15,9 @@
 struct event_base;
 struct link;
 
+/* The end of a bastion's name as long as there is none: a name that leads nowhere. */
+#define LINK_NOWHERE ".invalid"
+
 /* How ssh is called for one node; link_argv shows it (also for `slipway ssh`). */
 struct link_target {
         const char *name; /* the node's name, for messages */
@@ -27,6 +30,8 @@ struct link_target {
         const char *sudo_password;               /* NULL: not needed (sudo -n) */
         /* slipway's own file for machines that it made; NULL: the user's */
         const char *known_hosts;
+        /* slipway made the bastion too: its key is in known_hosts, and it takes only `key` */
+        bool own_bastion;
         /* record unknown host keys (and report them); a changed key is always an error */
         bool accept_new;
         /* A host that is no longer in the file must be the recorded one, or nothing is sent to it.

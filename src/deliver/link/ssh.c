@@ -77,6 +77,10 @@ static const char *jump_command(const struct link_target *t, bool batch, struct 
                 str_add(&s, " -i ");
                 quote_shell(&s, t->key);
         }
+        if (t->own_bastion) {
+                str_add(&s, " -o IdentitiesOnly=yes -o GlobalKnownHostsFile=/dev/null -o ");
+                quote_shell(&s, option_path("UserKnownHostsFile", t->known_hosts, a));
+        }
         if (comma) {
                 str_add(&s, " -J ");
                 quote_shell(&s, arena_printf(a, "%.*s", (int)(comma - t->bastion), t->bastion));

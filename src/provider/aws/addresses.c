@@ -58,25 +58,34 @@ static struct address_pool *pool_of(
         return &p->pool;
 }
 
-/* Of those that exist, and for the others the ones that prepare asks for. */
+/* Of one that exists, or the one that prepare asks for. */
+static bool node_address_choose(
+        struct aws_run *w, struct pools_of **pools, const struct node *n, struct ip *ip)
+{
+        struct thing *t = node_thing(w, KIND_INTERFACE, n);
+        const struct aws_interface *e = t->is;
+        struct thing *subnet = interface_subnet(t);
+        char text[IP_TEXT];
+        if (e && e->address && ip_parse(e->address, ip))
+                return true;
+        if (!subnet || !address_take(pool_of(w, pools, subnet), ip))
+                return false;
+        t->with = arena_strdup(&w->arena, ip_format(ip, text));
+        return true;
+}
+
 void nodes_address(struct aws_run *w)
 {
         struct cluster *c = w->run->cluster;
         struct pools_of *pools = NULL;
         for (size_t i = 0; i < c->node_count; i++) {
-                struct thing *t = node_thing(w, KIND_INTERFACE, &c->nodes[i]);
-                const struct aws_interface *e = t->is;
-                struct thing *subnet = interface_subnet(t);
                 struct ip ip;
-                char text[IP_TEXT];
                 node_devices(w, &c->nodes[i]);
-                if (e && e->address && ip_parse(e->address, &ip))
+                if (node_address_choose(w, &pools, &c->nodes[i], &ip))
                         node_set_address(c, &c->nodes[i], &ip);
-                else if (subnet && address_take(pool_of(w, &pools, subnet), &ip)) {
-                        t->with = arena_strdup(&w->arena, ip_format(&ip, text));
-                        node_set_address(c, &c->nodes[i], &ip);
-                }
         }
+        if (aws_bastion_node(w))
+                node_address_choose(w, &pools, aws_bastion_node(w), &w->bastion.node.ip[0]);
 }
 
 /* The endpoint that the file or AWS gives the API. */
@@ -127,8 +136,13 @@ static void machine_target(struct aws_run *w, struct machine *m)
         const struct node *n = m->node;
         const struct thing *t = node_thing(w, KIND_ADDRESS, n);
         const struct aws_address *e = t ? t->is : NULL;
-        login_target(w->run, n, w->config->user, w->config->bastion, &m->target);
-        if (e && e->address && !w->config->bastion)
+        bool bastion = n == &w->bastion.node;
+        login_target(w->run, n,
+                bastion ? bastion_user(&w->config->bastion, w->config->user) : w->config->user,
+                &m->target);
+        if (!bastion)
+                bastion_way(w->run, &w->bastion, &w->config->bastion, &m->target);
+        if (e && e->address && !m->target.bastion)
                 m->target.host = arena_strdup(w->run->arena, e->address);
 }
 
@@ -145,7 +159,8 @@ void machine_fill(struct aws_run *w, struct machine *m)
         m->region = arena_strdup(a, w->config->region);
         m->zone = arena_strdup(a, node_zone(w, m->node));
         if (i) {
-                m->booting = m->state == MACHINE_RUNNING && instance_is_young(i);
+                m->booting = m->state == MACHINE_RUNNING &&
+                             (instance_is_young(i) || w->bastion.machine.booting);
                 m->zone = i->zone ? arena_strdup(a, i->zone) : m->zone;
                 m->provider_id = arena_printf(a, "aws:///%s/%s", m->zone, i->id);
                 m->detail = i->state ? arena_strdup(a, i->state) : NULL;

@@ -59,8 +59,8 @@ bool tags_of_service(const struct aws_run *w, const struct pairs *tags)
 
 static bool tag_kubernetes(const struct thing *t)
 {
-        return t->kind == KIND_INSTANCE || t->kind == KIND_SUBNET || t->kind == KIND_VPC ||
-               (t->kind == KIND_GROUP && streq(t->role, "nodes"));
+        return (t->kind == KIND_INSTANCE && t->node->pool->roles) || t->kind == KIND_SUBNET ||
+               t->kind == KIND_VPC || (t->kind == KIND_GROUP && streq(t->role, "nodes"));
 }
 
 static void tag_put(

@@ -13,6 +13,7 @@ static int aws_list(struct provider_run *run, struct machine *out, struct error 
         nodes_address(w);
         cluster_balance(w);
         cluster_conf(w);
+        machine_fill(w, &w->bastion.machine);
         for (size_t i = 0; i < c->node_count; i++) {
                 out[i] = (struct machine){ .node = &c->nodes[i] };
                 machine_fill(w, &out[i]);
@@ -43,7 +44,7 @@ static int aws_others(struct provider_run *run, struct strings *out, struct erro
                         const struct pairs *tags = row_tags(lists[l], row);
                         const char *role = tag_of(tags, TAG_ROLE);
                         if (!w->mark || !streq(tag_of(tags, TAG_MARK), w->mark) ||
-                                !has_prefix(role, "node/") ||
+                                !has_prefix(role, "node/") || streq(role + 5, AWS_BASTION) ||
                                 cluster_node(run->cluster, role + 5) ||
                                 strings_contain(out, role + 5) ||
                                 (lists[l] == LIST_INSTANCES && instance_is_dead(row)))
@@ -126,6 +127,7 @@ const struct provider_ops aws_provider_ops = { .name = "aws",
         .create = aws_create,
         .destroy = aws_destroy,
         .retire = aws_retire,
+        .bastion = aws_bastion,
         .cleanup = aws_cleanup,
         .members = aws_members,
         .leaks = aws_leaks,

@@ -6,14 +6,14 @@
 
 static void types_put(struct aws_run *w, struct ask *ask, const char *key)
 {
-        const struct cluster *c = w->run->cluster;
+        const struct pool *p;
         size_t n = 0;
-        for (size_t i = 0; i < c->pools.n; i++) {
+        for (size_t i = 0; (p = aws_pool(w, i)); i++) {
                 bool again = false;
                 for (size_t k = 0; k < i; k++)
-                        again |= streq(c->pools.v[k].instance_type, c->pools.v[i].instance_type);
+                        again |= streq(aws_pool(w, k)->instance_type, p->instance_type);
                 if (!again)
-                        arg_putf(&ask->args, c->pools.v[i].instance_type, "%s%zu", key, ++n);
+                        arg_putf(&ask->args, p->instance_type, "%s%zu", key, ++n);
         }
 }
 
@@ -42,13 +42,13 @@ static void type_check(
         const struct aws_image *image = image_of(w, p);
         if (!t)
                 survey_problem(w->run, out, "see `aws ec2 describe-instance-types`",
-                        "pool %s: AWS has no instance type %s in %s", p->name, p->instance_type,
-                        w->config->region);
+                        "%s: AWS has no instance type %s in %s", aws_pool_words(w, p),
+                        p->instance_type, w->config->region);
         else if (image && image->architecture && t->architectures.n &&
                  !strings_contain(&t->architectures, image->architecture))
                 survey_problem(w->run, out, "use an AMI of the type's architecture",
-                        "pool %s: the AMI %s is for %s, which instances of type %s do not run",
-                        p->name, image->id, image->architecture, p->instance_type);
+                        "%s: the AMI %s is for %s, which instances of type %s do not run",
+                        aws_pool_words(w, p), image->id, image->architecture, p->instance_type);
 }
 
 static void zone_check(
@@ -59,7 +59,7 @@ static void zone_check(
                 if (!type_is_offered(offerings, p->instance_type, zones->v[i]))
                         survey_problem(w->run, out,
                                 "use another type, or list zones in the pool that have it",
-                                "pool %s: %s is not offered in the zone %s", p->name,
+                                "%s: %s is not offered in the zone %s", aws_pool_words(w, p),
                                 p->instance_type, zones->v[i]);
 }
 
@@ -73,7 +73,7 @@ static void subnet_check(struct aws_run *w, const struct pool *p, struct survey 
                 if (!thing_of(w, KIND_SUBNET, role))
                         survey_problem(w->run, out,
                                 "list a subnet of each zone in vpc.subnets, or fewer zones",
-                                "pool %s: none of the subnets is in the zone %s", p->name,
+                                "%s: none of the subnets is in the zone %s", aws_pool_words(w, p),
                                 zones->v[i]);
         }
 }
@@ -131,15 +131,14 @@ static int64_t more_cpus(const struct aws_run *w, const struct node *n, const st
 
 static void needs_count(struct aws_run *w, const struct ask *types, int64_t needs[NEED_KINDS])
 {
-        const struct cluster *c = w->run->cluster;
-        for (size_t i = 0; i < c->node_count; i++) {
-                const struct pool *p = c->nodes[i].pool;
+        const struct node *node;
+        for (size_t i = 0; (node = aws_node(w, i)); i++) {
+                const struct pool *p = node->pool;
                 const struct aws_type *t = type_row(types, p->instance_type);
-                if (machine_is_missing(w, &c->nodes[i]) && t && type_is_standard(t->name))
+                if (machine_is_missing(w, node) && t && type_is_standard(t->name))
                         needs[p->spot ? NEED_SPOT_CPUS : NEED_CPUS] += t->cpus;
-                else if (t && type_is_standard(t->name))
-                        needs[p->spot ? NEED_SPOT_CPUS : NEED_CPUS] +=
-                                more_cpus(w, &c->nodes[i], t);
+                else if (t && p->roles && type_is_standard(t->name))
+                        needs[p->spot ? NEED_SPOT_CPUS : NEED_CPUS] += more_cpus(w, node, t);
         }
         for (size_t i = 0; i < w->count; i++)
                 for (enum need k = NEED_VPCS; k < NEED_KINDS; k++)
@@ -222,6 +221,13 @@ static void line_machines(struct aws_run *w, const struct pool *p, const struct 
                 how, n, p->instance_type, p->spot ? " spot" : "", t->cpus, t->memory);
 }
 
+static void line_bastion(struct aws_run *w, const struct aws_type *t, struct survey *out)
+{
+        if (t)
+                survey_line(w->run, out, "bastion: %s (%" PRId64 " vCPUs, %" PRId64 " MiB)",
+                        t->name, t->cpus, t->memory);
+}
+
 static void lines_machines(struct aws_run *w, const struct ask *types, struct survey *out)
 {
         const struct cluster *c = w->run->cluster;
@@ -238,12 +244,15 @@ static void lines_machines(struct aws_run *w, const struct ask *types, struct su
                 if (anew && t)
                         line_machines(w, p, t, anew, ", made anew one after the other", out);
         }
+        if (aws_bastion_node(w) && machine_is_missing(w, aws_bastion_node(w)))
+                line_bastion(w, type_row(types, w->bastion.pool.instance_type), out);
 }
 
 /* Of a new group they go without saying. */
 static bool line_of_rules(const struct aws_run *w, enum kind_id k)
 {
         const struct thing *t = thing_of(w, KIND_GROUP, "nodes");
+        t = t ? t : thing_of(w, KIND_GROUP, AWS_BASTION);
         return (k == KIND_RULES || k == KIND_RULES_GONE) && t && t->there;
 }
 
@@ -260,16 +269,16 @@ static void lines_things(struct aws_run *w, struct survey *out)
 
 static bool survey_missing(const struct aws_run *w)
 {
-        const struct cluster *c = w->run->cluster;
-        for (size_t i = 0; i < c->node_count; i++)
-                if (machine_is_missing(w, &c->nodes[i]) || may_be_outdated(w, &c->nodes[i]))
+        const struct node *n;
+        for (size_t i = 0; (n = aws_node(w, i)); i++)
+                if (machine_is_missing(w, n) || (n->pool->roles && may_be_outdated(w, n)))
                         return true;
         return false;
 }
 
 static int survey_machines(struct aws_run *w, struct survey *out, struct error *err)
 {
-        const struct cluster *c = w->run->cluster;
+        const struct pool *p;
         struct ask *all = NULL;
         size_t n = 0;
         int r = images_find(w, out, err);
@@ -284,10 +293,10 @@ static int survey_machines(struct aws_run *w, struct survey *out, struct error *
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (all[i].fault.kind && all[i].fault.kind != FAULT_WRONG)
                         r = fault_error(&all[i].fault, err);
-        for (size_t i = 0; r == 0 && i < c->pools.n; i++) {
-                type_check(w, &c->pools.v[i], &all[0], out);
-                zone_check(w, &c->pools.v[i], &all[1], out);
-                subnet_check(w, &c->pools.v[i], out);
+        for (size_t i = 0; r == 0 && (p = aws_pool(w, i)); i++) {
+                type_check(w, p, &all[0], out);
+                zone_check(w, p, &all[1], out);
+                subnet_check(w, p, out);
         }
         if (r == 0) {
                 lines_machines(w, &all[0], out);
@@ -347,6 +356,9 @@ int survey_check(struct aws_run *w, struct machine *machines, struct survey *out
                 machines[i].outdated = outdated_text(w, &w->run->cluster->nodes[i]);
         lines_things(w, out);
         for (size_t i = 0; i < w->count; i++)
-                out->changes |= !w->things[i]->there && w->things[i]->kind != KIND_INSTANCE;
+                out->changes |=
+                        !w->things[i]->there && (w->things[i]->kind != KIND_INSTANCE ||
+                                                        w->things[i]->node == &w->bastion.node);
+        survey_bastion(w, out);
         return r;
 }

@@ -1,9 +1,18 @@
-/* Security groups: `nodes` has every machine, `control` the control plane and etcd in addition. */
+/* Security groups: `nodes` has every machine, `control` the control plane and etcd in addition,
+ * `bastion` only the bastion. */
 #include "provider/aws/kinds.h"
 
 #define OURS "slipway" /* the description of our rules: others may add their own */
 
-enum rule_from { FROM_NODES, FROM_CONTROL, FROM_VPC, FROM_SSH, FROM_API, FROM_NODE_PORTS };
+enum rule_from {
+        FROM_NODES,
+        FROM_CONTROL,
+        FROM_BASTION,
+        FROM_VPC,
+        FROM_SSH,
+        FROM_API,
+        FROM_NODE_PORTS
+};
 
 /* Within the group `nodes` everything is open: the fabrics' ports differ, and so do pods'. */
 static const struct rule {
@@ -13,6 +22,8 @@ static const struct rule {
 } group_rules[] = {
         { "nodes", "-1", -1, -1, FROM_NODES },
         { "nodes", "tcp", 22, 22, FROM_SSH },
+        { "nodes", "tcp", 22, 22, FROM_BASTION },
+        { AWS_BASTION, "tcp", 22, 22, FROM_SSH },
         { "nodes", "icmp", -1, -1, FROM_VPC },
         { "nodes", "tcp", 30000, 32767, FROM_NODE_PORTS },
         { "nodes", "udp", 30000, 32767, FROM_NODE_PORTS },
@@ -27,17 +38,19 @@ void group_args(struct aws_run *w, const struct thing *t, struct args *a)
         arg_put(a, "GroupName", thing_name(w, t));
         arg_put(a, "GroupDescription",
                 arena_printf(a->arena, "%s of cluster %s (%s)",
-                        streq(t->role, "nodes") ? "machines" : "control plane",
+                        streq(t->role, "nodes")       ? "machines"
+                        : streq(t->role, AWS_BASTION) ? AWS_BASTION
+                                                      : "control plane",
                         w->run->cluster->name, w->mark));
         arg_put(a, "VpcId", vpc_id(w));
 }
 
-static const char *rule_source_group(const struct aws_run *w, const struct rule *r)
+static const struct thing *rule_source_group(const struct aws_run *w, const struct rule *r)
 {
-        const struct thing *t = r->source == FROM_NODES     ? thing_of(w, KIND_GROUP, "nodes")
-                                : r->source == FROM_CONTROL ? thing_of(w, KIND_GROUP, "control")
-                                                            : NULL;
-        return t ? t->id : NULL;
+        static const char *const roles[] = {
+                [FROM_NODES] = "nodes", [FROM_CONTROL] = "control", [FROM_BASTION] = AWS_BASTION
+        };
+        return r->source < ARRAY_SIZE(roles) ? thing_of(w, KIND_GROUP, roles[r->source]) : NULL;
 }
 
 static struct cidrs rule_sources(struct aws_run *w, const struct rule *r)
@@ -115,13 +128,12 @@ static size_t rules_missing(struct aws_run *w, const struct thing *t, struct arg
         size_t n = 0;
         for (size_t i = 0; i < ARRAY_SIZE(group_rules); i++) {
                 const struct rule *r = &group_rules[i];
-                const char *group = rule_source_group(w, r);
+                const struct thing *group = rule_source_group(w, r);
                 struct cidrs ranges = rule_sources(w, r);
                 if (!streq(r->group, t->role))
                         continue;
-                if ((r->source <= FROM_CONTROL) && (!group || !rule_is_there(w, g, r, group)) &&
-                        ++n && a)
-                        rule_put(w, a, n, r, group, true);
+                if (group && (!group->id || !rule_is_there(w, g, r, group->id)) && ++n && a)
+                        rule_put(w, a, n, r, group->id, true);
                 for (size_t k = 0; k < ranges.n; k++) {
                         char text[IP_TEXT + 4];
                         cidr_format(&ranges.v[k], text);
@@ -148,12 +160,9 @@ static bool rule_is_wanted(
         char text[IP_TEXT + 4];
         for (size_t i = 0; i < ARRAY_SIZE(group_rules); i++) {
                 const struct rule *r = &group_rules[i];
-                const char *group = rule_source_group(w, r);
                 struct cidrs ranges = rule_sources(w, r);
                 if (!streq(r->group, role) || !rule_same(w, r, is))
                         continue;
-                if (group && streq(group, source))
-                        return true;
                 for (size_t k = 0; k < ranges.n; k++)
                         if (streq(cidr_format(&ranges.v[k], text), source))
                                 return true;
@@ -161,7 +170,8 @@ static bool rule_is_wanted(
         return false;
 }
 
-static void rule_gone_put(struct args *a, size_t n, const struct aws_rule *is, const char *source)
+static void rule_gone_put(
+        struct args *a, size_t n, const struct aws_rule *is, const char *source, bool group)
 {
         arg_putf(a, is->protocol, "IpPermissions.%zu.IpProtocol", n);
         if (!streq(is->protocol, "-1")) {
@@ -170,18 +180,26 @@ static void rule_gone_put(struct args *a, size_t n, const struct aws_rule *is, c
                 arg_putf(a, arena_printf(a->arena, "%" PRId64, is->to), "IpPermissions.%zu.ToPort",
                         n);
         }
-        arg_putf(a, source, "IpPermissions.%zu.IpRanges.1.CidrIp", n);
+        if (group)
+                arg_putf(a, OURS, "IpPermissions.%zu.Groups.1.Description", n);
+        arg_putf(a, source, "IpPermissions.%zu.%s", n,
+                group ? "Groups.1.GroupId" : "IpRanges.1.CidrIp");
 }
 
-/* Only ranges with our description: groups of the cluster stay, and rules of others too. Puts them
- * into `a` (NULL: only counts). */
+/* Only ranges with our description, and the group of a bastion that the file does not want: other
+ * groups of the cluster stay, and rules of others too. Puts them into `a` (NULL: only counts). */
 static size_t rules_unwanted(struct aws_run *w, const struct thing *t, struct args *a)
 {
         const struct aws_group *g = index_get(&w->lists[LIST_GROUPS].by_role, t->role);
+        const struct aws_group *left = bastion_group_left(w);
         const struct aws_rule *is = g ? g->ingress.v : NULL;
         size_t n = 0;
         for (size_t i = 0; g && i < g->ingress.n; i++) {
                 const struct aws_range *ranges = is[i].ranges.v;
+                const struct aws_peer *peers = is[i].groups.v;
+                for (size_t k = 0; left && k < is[i].groups.n; k++)
+                        if (peers[k].group && streq(peers[k].group, left->id) && ++n && a)
+                                rule_gone_put(a, n, &is[i], left->id, true);
                 for (size_t k = 0; k < is[i].ranges.n; k++) {
                         const char *words = ranges[k].description;
                         if (!words || !streq(words, OURS) || !ranges[k].cidr ||
@@ -189,7 +207,7 @@ static size_t rules_unwanted(struct aws_run *w, const struct thing *t, struct ar
                                 continue;
                         n++;
                         if (a)
-                                rule_gone_put(a, n, &is[i], ranges[k].cidr);
+                                rule_gone_put(a, n, &is[i], ranges[k].cidr, false);
                 }
         }
         return n;

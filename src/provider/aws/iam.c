@@ -42,7 +42,7 @@ const char *iam_profile(const struct aws_run *w, const struct node *n)
         const struct thing *t = iam_managed(choice)
                                         ? thing_of(w, KIND_PROFILE, control ? "control" : "worker")
                                         : NULL;
-        return t ? t->id : choice;
+        return n == &w->bastion.node ? NULL : t ? t->id : choice;
 }
 
 static void policy_text(const struct thing *t, struct args *a)

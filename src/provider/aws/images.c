@@ -1,9 +1,15 @@
 /* The AMIs of the pools: by id, by name and owner, or from a parameter. */
 #include "provider/aws/impl.h"
 
+static const struct aws_image **image_place(const struct aws_run *w, const struct pool *p)
+{
+        const struct pools *all = &w->run->cluster->pools;
+        return &w->images[p == &w->bastion.pool ? all->n : (size_t)(p - all->v)];
+}
+
 const struct aws_image *image_of(const struct aws_run *w, const struct pool *p)
 {
-        return w->images ? w->images[p - w->run->cluster->pools.v] : NULL;
+        return w->images ? *image_place(w, p) : NULL;
 }
 
 bool machine_is_missing(const struct aws_run *w, const struct node *n)
@@ -13,10 +19,10 @@ bool machine_is_missing(const struct aws_run *w, const struct node *n)
 
 static bool pool_is_missing(const struct aws_run *w, const struct pool *p)
 {
-        const struct cluster *c = w->run->cluster;
-        for (size_t i = 0; i < c->node_count; i++)
-                if (c->nodes[i].pool == p &&
-                        (machine_is_missing(w, &c->nodes[i]) || may_be_outdated(w, &c->nodes[i])))
+        const struct node *n;
+        for (size_t i = 0; (n = aws_node(w, i)); i++)
+                if (n->pool == p &&
+                        (machine_is_missing(w, n) || (p->roles && may_be_outdated(w, n))))
                         return true;
         return false;
 }
@@ -112,26 +118,27 @@ static int image_find(
                 survey_problem(w->run, out,
                         a.id ? "see `aws ec2 describe-images`"
                              : "an AMI is found by its exact name (with * for any text) and its owner",
-                        "pool %s: there is no available AMI %s%s%s in %s", p->name, image_word(&a),
-                        a.name ? " of owner " : "", a.name ? a.owner : "", w->config->region);
-        w->images[p - w->run->cluster->pools.v] = found;
+                        "%s: there is no available AMI %s%s%s in %s", aws_pool_words(w, p),
+                        image_word(&a), a.name ? " of owner " : "", a.name ? a.owner : "",
+                        w->config->region);
+        *image_place(w, p) = found;
         asks_release(all, n);
         return r;
 }
 
 int images_find(struct aws_run *w, struct survey *out, struct error *err)
 {
-        const struct cluster *c = w->run->cluster;
+        const struct pool *p;
         int r = 0;
         if (!w->images)
-                w->images = arena_array(&w->arena, const struct aws_image *, c->pools.n + 1);
-        for (size_t i = 0; r == 0 && i < c->pools.n; i++) {
-                const struct pool *p = &c->pools.v[i];
+                w->images = arena_array(
+                        &w->arena, const struct aws_image *, w->run->cluster->pools.n + 1);
+        for (size_t i = 0; r == 0 && (p = aws_pool(w, i)); i++) {
                 struct aws_ami a = image_choice(w, p);
                 if (w->images[i] || !pool_is_missing(w, p))
                         continue;
                 for (size_t k = 0; k < i && !w->images[i]; k++) {
-                        struct aws_ami b = image_choice(w, &c->pools.v[k]);
+                        struct aws_ami b = image_choice(w, aws_pool(w, k));
                         if (streq(image_word(&a), image_word(&b)))
                                 w->images[i] = w->images[k];
                 }

@@ -21,9 +21,10 @@
 #include "cloud/aws/aws.h"
 #include "cloud/aws/calls.h"
 #include "provider/aws/aws.h"
-#include "provider/provider.h"
+#include "provider/bastion.h"
 
 #define AWS_MARK    "slipway-" /* and identity.prefix */
+#define AWS_BASTION "bastion"
 #define TAG_MARK    "slipway.dev/mark"
 #define TAG_CLUSTER "slipway.dev/cluster"
 #define TAG_ROLE    "slipway.dev/role"
@@ -187,8 +188,9 @@ struct aws_run {
         struct list lists[LISTS];
         struct thing **things; /* needs come before who needs them */
         size_t count, cap;
+        struct bastion_machine bastion;
         struct index by_role;            /* "KIND ROLE" → thing */
-        const struct aws_image **images; /* by pool */
+        const struct aws_image **images; /* by pool, and the bastion's */
         struct strings deleted;          /* nodes whose leaks were deleted */
 };
 
@@ -276,6 +278,19 @@ bool may_be_outdated(const struct aws_run *w, const struct node *n);
 /* Once AMIs were found; NULL: it is as the file says. */
 const char *outdated_text(const struct aws_run *w, const struct node *n);
 bool machine_is_missing(const struct aws_run *w, const struct node *n);
+
+/* ---- bastion.c ---- */
+void aws_bastion_begin(struct aws_run *w);
+const struct node *aws_bastion_node(const struct aws_run *w); /* NULL: the file wants none */
+/* The i-th of all pools or nodes and then the bastion's; NULL: there are no more. */
+const struct pool *aws_pool(const struct aws_run *w, size_t i);
+const struct node *aws_node(const struct aws_run *w, size_t i);
+const char *aws_pool_words(const struct aws_run *w, const struct pool *p); /* "pool control" */
+/* Something of a bastion is there that the file does not want; its group, or NULL. */
+bool bastion_is_left(struct aws_run *w);
+const struct aws_group *bastion_group_left(struct aws_run *w);
+int bastion_forget(struct aws_run *w, struct error *err);
+void survey_bastion(struct aws_run *w, struct survey *out);
 
 /* ---- several questions at once ---- */
 

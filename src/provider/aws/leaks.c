@@ -111,6 +111,12 @@ static bool leak_is_gone(enum list_id list, const void *row)
         return row_is_gone(list, row) || (list == LIST_INSTANCES && instance_is_dead(row));
 }
 
+static bool leak_is_used(const struct aws_run *w, const char *node)
+{
+        return cluster_node(w->run->cluster, node) ||
+               (aws_bastion_node(w) && streq(node, AWS_BASTION));
+}
+
 static void leak_add(
         struct aws_run *w, const struct leak_row *row, const void *one, struct leaks *out)
 {
@@ -119,7 +125,7 @@ static void leak_add(
         const char *role = mark ? tag_of(row_tags(row->list, one), TAG_ROLE) : "";
         const char *node = aws_leak_node(w, role);
         bool ours = mark && w->mark && streq(mark, w->mark);
-        if (!mark || (ours && !run->abandoned && (!node || cluster_node(run->cluster, node))))
+        if (!mark || (ours && !run->abandoned && (!node || leak_is_used(w, node))))
                 return;
         out->v[out->n++] = (struct leak){ .kind = row->kind,
                 .id = arena_strdup(run->arena, *(const char *const *)one),
@@ -180,7 +186,7 @@ int aws_leak_delete(struct provider_run *run, const struct leak *l, struct error
         struct aws_run *w;
         const struct node node = { .name = l->name };
         int r = aws_of(run, &w, err);
-        if (r < 0 || !l->ours || !l->name || cluster_node(run->cluster, l->name) ||
+        if (r < 0 || !l->ours || !l->name || leak_is_used(w, l->name) ||
                 strings_contain(&w->deleted, l->name))
                 return r;
         strings_add(&w->arena, &w->deleted, l->name);

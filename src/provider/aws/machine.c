@@ -27,6 +27,10 @@ static size_t groups_put(struct aws_run *w, const struct node *n, struct args *a
         const struct thing *nodes = thing_of(w, KIND_GROUP, "nodes"),
                            *control = thing_of(w, KIND_GROUP, "control");
         size_t count = 0;
+        if (n == &w->bastion.node) {
+                arg_put(a, "SecurityGroupId.1", thing_of(w, KIND_GROUP, AWS_BASTION)->id);
+                return 1;
+        }
         if (nodes)
                 arg_putf(a, nodes->id, "SecurityGroupId.%zu", ++count);
         if (control && n->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD))
@@ -133,8 +137,10 @@ static void user_data_put(struct aws_run *w, const struct thing *t, struct args 
         struct str text CLEANUP(str_release) = { 0 }, coded CLEANUP(str_release) = { 0 };
         struct error err CLEANUP(error_release) = { 0 };
         node_devices(w, t->node);
-        if (provider_user_data(
-                    w->run, t->node, w->config->user_data, w->config->user, &text, &err) < 0)
+        const char *user = t->node->pool->roles
+                                   ? w->config->user
+                                   : bastion_user(&w->config->bastion, w->config->user);
+        if (provider_user_data(w->run, t->node, w->config->user_data, user, &text, &err) < 0)
                 return; /* create has asked before, and said why */
         str_add_base64(&coded, str_text(&text), text.len);
         arg_put(a, "UserData", arena_strdup(a->arena, str_text(&coded)));

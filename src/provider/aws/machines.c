@@ -15,6 +15,7 @@ struct op {
         void (*done)(struct error *err, void *arg);
         void (*fn)(struct machine *m, struct error *err, void *arg);
         void *arg;
+        bool fresh;                      /* of prepare: the bastion's machine is new */
         int64_t since;                   /* of retire */
         const struct node *const *nodes; /* of members */
         size_t node_count;
@@ -72,6 +73,27 @@ static void op_on_said(const char *what, int permille, void *arg)
                 o->say(what, permille, o->arg);
 }
 
+/* What could only fail after the interface is there is tried before. */
+static int machine_check(struct op *o, const struct node *n)
+{
+        struct survey found = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        int r = images_find(o->w, &found, &o->err);
+        if (r == 0 && !image_of(o->w, n->pool))
+                r = error_set(&o->err, ENOENT, EXIT_PREFLIGHT, "%s",
+                        found.problem_count ? found.problems[0].what : "the AMI was not found");
+        return r == 0 ? provider_user_data(o->run, n, o->w->config->user_data, o->w->config->user,
+                                &text, &o->err)
+                      : r;
+}
+
+static void instance_start(struct op *o, const struct node *n, call_fn fn)
+{
+        struct pair args[] = { { "InstanceId.1", node_thing(o->w, KIND_INSTANCE, n)->id }, { 0 } };
+        call_start(aws_session(o->w->async.session), &aws_calls[AWS_START_INSTANCES],
+                &(struct call_args){ .args = args, .resource = n->name }, fn, o);
+}
+
 /* ---- prepare ---- */
 
 /* Volumes of a machine that runs belong to what is repaired. */
@@ -80,7 +102,7 @@ static bool prepare_takes(const struct thing *t, const void *arg)
         const struct aws_run *w = arg;
         if (t->kind == KIND_VOLUME || t->kind == KIND_VOLUME_ON)
                 return !machine_is_missing(w, t->node);
-        return t->kind != KIND_INSTANCE;
+        return t->kind != KIND_INSTANCE || t->node == &w->bastion.node;
 }
 
 /* A second one of what was made twice, after an answer that was lost; nothing uses it. */
@@ -115,14 +137,60 @@ static void prepare_drop_spares(struct aws_run *w)
         asks_release(all, n);
 }
 
+/* Nothing refers to it any more, and its machine is no way to anything. */
+static void prepare_end(struct op *o)
+{
+        if (bastion_is_left(o->w))
+                removal_start(o->w, &o->w->bastion.node, op_end, o);
+        else
+                op_end(NULL, o);
+}
+
 static void prepare_on_made(struct error *err, void *arg)
 {
         struct op *o = arg;
-        if (!err) {
-                nodes_address(o->w);
-                cluster_balance(o->w);
+        if (err) {
+                op_end(err, o);
+                return;
         }
-        op_end(err, o);
+        /* once more, because its address may be new too */
+        if (o->fresh && bastion_forget(o->w, &o->err) < 0) {
+                op_end_soon(o);
+                return;
+        }
+        nodes_address(o->w);
+        cluster_balance(o->w);
+        machine_fill(o->w, &o->w->bastion.machine);
+        prepare_end(o);
+}
+
+static void prepare_job(struct op *o)
+{
+        aws_job_start(o->w, prepare_takes, o->w, op_on_said, prepare_on_made, o);
+}
+
+/* The bastion is made by the same job; what could only fail after its interface is there is tried
+ * before. */
+static int prepare_check(struct op *o)
+{
+        const struct node *n = aws_bastion_node(o->w);
+        int r = login_key_make(o->run->state, &o->err);
+        o->fresh = n && machine_is_missing(o->w, n);
+        if (r == 0 && o->fresh)
+                r = machine_check(o, n);
+        return r == 0 && o->fresh ? bastion_forget(o->w, &o->err) : r;
+}
+
+static void prepare_on_started(const struct call_reply *reply, void *arg)
+{
+        struct op *o = arg;
+        if (reply->fault) {
+                fault_error(reply->fault, &o->err);
+                op_end_soon(o);
+                return;
+        }
+        node_thing(o->w, KIND_INSTANCE, &o->w->bastion.node)->there = false; /* until it runs */
+        prepare_job(o);
 }
 
 void aws_prepare(struct provider_run *run, void (*say)(const char *what, int permille, void *arg),
@@ -131,12 +199,15 @@ void aws_prepare(struct provider_run *run, void (*say)(const char *what, int per
         struct op *o = op_new((struct op){ .run = run, .say = say, .done = fn, .arg = arg });
         if (!o)
                 return;
-        if (login_key_make(run->state, &o->err) < 0) {
+        if (prepare_check(o) < 0) {
                 op_end_soon(o);
                 return;
         }
         prepare_drop_spares(o->w);
-        aws_job_start(o->w, prepare_takes, o->w, op_on_said, prepare_on_made, o);
+        if (o->w->bastion.wanted && o->w->bastion.machine.state == MACHINE_STOPPED)
+                instance_start(o, &o->w->bastion.node, prepare_on_started);
+        else
+                prepare_job(o);
 }
 
 /* ---- one machine ---- */
@@ -151,19 +222,9 @@ static void create_on_made(struct error *err, void *arg)
         op_end(err, o);
 }
 
-/* What could only fail after the interface is there is tried before. */
 static int create_check(struct op *o)
 {
-        struct survey found = { 0 };
-        struct str text CLEANUP(str_release) = { 0 };
-        const struct node *n = o->m->node;
-        int r = images_find(o->w, &found, &o->err);
-        if (r == 0 && !image_of(o->w, n->pool))
-                r = error_set(&o->err, ENOENT, EXIT_PREFLIGHT, "%s",
-                        found.problem_count ? found.problems[0].what : "the AMI was not found");
-        if (r == 0)
-                r = provider_user_data(
-                        o->run, n, o->w->config->user_data, o->w->config->user, &text, &o->err);
+        int r = machine_check(o, o->m->node);
         return r == 0 ? login_forget(o->run, o->m->target.host, &o->err) : r;
 }
 
@@ -180,14 +241,6 @@ static void create_on_started(const struct call_reply *reply, void *arg)
         aws_job_start(o->w, create_takes, o->m->node, NULL, create_on_made, o);
 }
 
-static void create_start(struct op *o, const char *id)
-{
-        struct pair args[] = { { "InstanceId.1", id }, { 0 } };
-        call_start(aws_session(o->w->async.session), &aws_calls[AWS_START_INSTANCES],
-                &(struct call_args){ .args = args, .resource = o->m->node->name },
-                create_on_started, o);
-}
-
 void aws_create(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {
@@ -196,7 +249,7 @@ void aws_create(struct provider_run *run, struct machine *m,
                 return;
         const struct thing *t = node_thing(o->w, KIND_INSTANCE, m->node);
         if (t->id && m->state == MACHINE_STOPPED)
-                create_start(o, t->id);
+                instance_start(o, m->node, create_on_started);
         else if (!t->there && create_check(o) < 0)
                 op_end_soon(o);
         else

@@ -3,6 +3,7 @@
 #define SLIPWAY_PROVIDER_AWS_OPS_H
 
 #include "provider/aws/impl.h"
+#include "provider/login.h"
 
 void nodes_address(struct aws_run *w);
 void cluster_balance(struct aws_run *w);
@@ -22,6 +23,7 @@ void aws_destroy(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg);
 void aws_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);
+const struct machine *aws_bastion(struct provider_run *run);
 int aws_cleanup(struct provider_run *run, struct error *err);
 
 #endif

@@ -82,6 +82,9 @@ static bool record_is_ours(struct aws_run *w)
         return r->values.n > 0;
 }
 
+/* By prepare, which has taken its group out of the rules of the nodes' group: it goes too. */
+static bool removal_of_bastion(const struct removal *x) { return x->node == &x->w->bastion.node; }
+
 static bool removal_takes(const struct removal *x, enum list_id list, const void *row)
 {
         const struct pairs *tags = row_tags(list, row);
@@ -98,7 +101,8 @@ static bool removal_takes(const struct removal *x, enum list_id list, const void
         if (list == LIST_VOLUMES && has_prefix(tag_of(tags, TAG_ROLE), "root/") && !x->rounds &&
                 ((const struct aws_volume *)row)->attachments.n)
                 return false;
-        return !x->node || role_is_of(tag_of(tags, TAG_ROLE), x->node);
+        return !x->node || role_is_of(tag_of(tags, TAG_ROLE), x->node) ||
+               (removal_of_bastion(x) && streq(tag_of(tags, TAG_ROLE), AWS_BASTION));
 }
 
 /* ---- one call ---- */
@@ -249,7 +253,7 @@ static void removal_on_list(const struct fault *fault, void *arg)
 static bool removal_lists(const struct removal *x, enum list_id id)
 {
         bool shared = id != LIST_INSTANCES && id != LIST_INTERFACES && id != LIST_VOLUMES &&
-                      id != LIST_ADDRESSES;
+                      id != LIST_ADDRESSES && !(id == LIST_GROUPS && removal_of_bastion(x));
         return !(x->node && shared) && list_wanted_to_remove(x->w, id);
 }
 

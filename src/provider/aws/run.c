@@ -53,6 +53,7 @@ static int aws_run_open(struct provider_run *run, struct error *err)
                 w->full = arena_printf(&w->arena, "%s-%s", run->cluster->name, run->prefix);
                 w->owner = arena_printf(&w->arena, TAG_OWNER "%s", w->full);
         }
+        aws_bastion_begin(w);
         w->own_base = event_base_new();
         if (!w->own_base)
                 return error_set(err, ENOMEM, EXIT_INTERNAL, "cannot start the event loop");

@@ -203,15 +203,20 @@ static void vpc_use(struct aws_run *w)
 
 static void groups_add(struct aws_run *w)
 {
-        static const char *const roles[] = { "nodes", "control" };
+        const char *roles[3];
         const struct strings *own = &w->config->security_groups;
-        if (!(own->n == 1 && streq(own->v[0], "managed")))
-                return;
-        for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
+        size_t n = 0;
+        if (own->n == 1 && streq(own->v[0], "managed")) {
+                roles[n++] = "nodes";
+                roles[n++] = "control";
+        }
+        if (w->bastion.wanted)
+                roles[n++] = AWS_BASTION;
+        for (size_t i = 0; i < n; i++)
                 thing_needs(w, thing_add(w, KIND_GROUP, roles[i]), thing_of(w, KIND_VPC, "vpc"));
-        for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
+        for (size_t i = 0; i < n; i++) {
                 struct thing *rules = thing_add(w, KIND_RULES, roles[i]);
-                for (size_t k = 0; k < ARRAY_SIZE(roles); k++)
+                for (size_t k = 0; k < n; k++)
                         thing_needs(w, rules, thing_of(w, KIND_GROUP, roles[k]));
                 thing_needs(w, thing_add(w, KIND_RULES_GONE, roles[i]), rules);
         }
@@ -332,7 +337,9 @@ static void node_volumes_add(struct aws_run *w, const struct node *n, struct thi
 static void node_add(struct aws_run *w, const struct node *n)
 {
         const struct cluster *c = w->run->cluster;
-        bool forward = !cluster_fabric(c)->backends || c->network.fabric.backend == BACKEND_HOST_GW;
+        bool bastion = n == &w->bastion.node,
+             forward = !bastion && (!cluster_fabric(c)->backends ||
+                                           c->network.fabric.backend == BACKEND_HOST_GW);
         char role[300];
         snprintf(role, sizeof(role), "%s/%s", n->pool->public_ip ? "public" : "private",
                 node_zone(w, n));
@@ -341,16 +348,17 @@ static void node_add(struct aws_run *w, const struct node *n)
                      *on = n->pool->public_ip ? node_address_add(w, n, interface) : NULL,
                      *instance = node_thing_add(w, KIND_INSTANCE, n);
         thing_needs(w, interface, thing_of(w, KIND_SUBNET, role));
-        thing_needs(w, interface, thing_of(w, KIND_RULES, "nodes"));
-        thing_needs(w, interface, thing_of(w, KIND_RULES, "control"));
+        thing_needs(w, interface, thing_of(w, KIND_RULES, bastion ? AWS_BASTION : "nodes"));
+        thing_needs(w, interface, bastion ? NULL : thing_of(w, KIND_RULES, "control"));
         if (forwarding)
                 thing_needs(w, forwarding, interface);
         thing_needs(w, instance, interface);
         thing_needs(w, instance, forwarding);
         thing_needs(w, instance, on);
         thing_needs(w, instance,
-                thing_of(w, KIND_PROFILE_ROLE,
-                        n->pool->roles & ROLE_CONTROL_PLANE ? "control" : "worker"));
+                bastion ? NULL
+                        : thing_of(w, KIND_PROFILE_ROLE,
+                                  n->pool->roles & ROLE_CONTROL_PLANE ? "control" : "worker"));
         node_volumes_add(w, n, instance);
 }
 
@@ -369,7 +377,7 @@ void things_find(struct aws_run *w)
 
 int things_build(struct aws_run *w, struct error *err)
 {
-        const struct cluster *c = w->run->cluster;
+        const struct node *n;
         if (w->config->vpc.id)
                 vpc_use(w);
         else
@@ -379,8 +387,8 @@ int things_build(struct aws_run *w, struct error *err)
         profile_add(w, "worker", w->config->iam.worker);
         if (w->config->load_balancer != AWS_LB_NONE)
                 balancer_add(w);
-        for (size_t i = 0; i < c->node_count; i++)
-                node_add(w, &c->nodes[i]);
+        for (size_t i = 0; (n = aws_node(w, i)); i++)
+                node_add(w, n);
         endpoints_add(w);
         things_find(w);
         return 0;

@@ -42,7 +42,8 @@ static void stage_leaks_ask(struct os_job *j)
 static bool leak_node(const struct os *os, const char *name)
 {
         char *api CLEANUP(free_p) = xasprintf("%s-api", os->name);
-        return name && (cluster_node(os->run->cluster, name) || streq(name, api));
+        return name && (cluster_node(os->run->cluster, name) || streq(name, api) ||
+                               (os_bastion(os) && os_is_bastion_name(os, name)));
 }
 
 static bool leak_port(const struct os *os, const char *id)
@@ -79,6 +80,8 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
                 return leak_port(os, ((const struct os_floating_ip *)s)->port);
         case OS_LIST_SERVER_GROUPS:
                 return leak_pool(os, s->name);
+        case OS_LIST_GROUPS:
+                return os_bastion(os) || !os_is_bastion_name(os, s->name);
         default:
                 return true; /* all nodes share it */
         }

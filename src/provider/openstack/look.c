@@ -29,14 +29,6 @@ void *os_append(struct arena *a, struct answers *list, const struct answer_schem
         return all + list->n++ * s->size;
 }
 
-/* The node of the file with this name, or NULL. */
-static struct os_spot *os_spot_of(const struct os *os, const char *name)
-{
-        const struct cluster *c = os->run->cluster;
-        const struct node *n = name ? cluster_node(c, name) : NULL;
-        return n ? &os->found.spots[n - c->nodes] : NULL;
-}
-
 /* ---- lists ---- */
 
 static void look_list(struct os_job *j, const struct call_reply *reply, void *arg)
@@ -63,7 +55,7 @@ static void look_first(struct os_job *j)
         const struct provider_openstack *o = os->options;
         struct os_found *f = &os->found;
         struct pair mark[3];
-        bool floating = o->api_floating_ip;
+        bool floating = o->api_floating_ip || os_bastion(os);
         os_mark_args(os, mark);
         for (size_t i = 0; i < os->run->cluster->pools.n; i++)
                 floating |= os->run->cluster->pools.v[i].floating_ip;
@@ -79,8 +71,9 @@ static void look_first(struct os_job *j)
         if (!os->mark)
                 return;
         job_list(j, OS_LIST_SERVERS, mark, &f->servers);
-        if (os_own_group(os))
+        if (os_own_group(os) || os_bastion(os))
                 job_list(j, OS_LIST_GROUPS, mark, &f->groups);
+        f->floating_asked = floating;
         if (floating)
                 job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);
         if (os_uses_volumes(os))
@@ -112,6 +105,17 @@ static int look_network(struct os *os, struct error *err)
                         : "see `openstack network list`, or leave it out: slipway creates one");
 }
 
+static void look_groups(struct os *os)
+{
+        struct os_found *f = &os->found;
+        const struct os_group *all = f->groups.v;
+        for (size_t i = f->groups.n; i-- > 0;)
+                if (os_is_bastion_name(os, all[i].name))
+                        f->bastion_group = &all[i];
+                else if (os_own_group(os))
+                        f->group = &all[i];
+}
+
 /* With the network known: its ports, which are ours, the taken addresses and the router's. */
 static void look_second(struct os_job *j)
 {
@@ -124,7 +128,7 @@ static void look_second(struct os_job *j)
                 return;
         }
         f->subnet = os_managed(os) && f->subnets.n ? f->subnets.v : NULL;
-        f->group = f->groups.n ? f->groups.v : NULL;
+        look_groups(os);
         f->balancer = f->balancers.n ? f->balancers.v : NULL;
         const char *network = f->network ? f->network->id : f->subnet ? f->subnet->network : NULL;
         struct pair on[] = { { "network", network }, { 0 } };
@@ -147,8 +151,8 @@ static bool look_missing_port(const struct os *os)
         size_t ours = 0;
         for (size_t i = 0; i < os->found.ports.n; i++)
                 ours += os_marked(os, all[i].description) && all[i].name &&
-                        (cluster_node(os->run->cluster, all[i].name) || streq(all[i].name, vip));
-        return ours < os->run->cluster->node_count + os_wants_vip(os);
+                        (os_spot_named(os, all[i].name) || streq(all[i].name, vip));
+        return ours < os->run->cluster->node_count + os_wants_vip(os) + os->bastion.wanted;
 }
 
 /* Only if something is missing: the subnet that addresses are chosen from, and the router. */
@@ -171,6 +175,8 @@ static void look_third(struct os_job *j)
         }
         if (os_managed(os) && os->mark && os->options->external_network && !f->interface)
                 job_list(j, OS_LIST_ROUTERS, mark, &f->routers);
+        if (!f->floating_asked && os_bastion_is_left(os))
+                job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);
 }
 
 static void look_last(struct os_job *j)
@@ -204,7 +210,7 @@ static bool server_has_port(const struct os_server *s, const struct os_spot *spo
 
 bool os_is_twin(const struct os *os, const struct os_server *s)
 {
-        const struct os_spot *spot = os_spot_of(os, s->name);
+        const struct os_spot *spot = os_spot_named(os, s->name);
         return spot && spot->server && !streq(spot->server->id, s->id) &&
                !server_has_port(s, spot) && s->status && streq(s->status, "ERROR") && s->power != 1;
 }
@@ -216,24 +222,24 @@ static void settle_spots(struct os *os)
         const struct os_server *servers = f->servers.v;
         const struct os_floating_ip *floating = f->floating.v;
         char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name ? os->name : "");
-        memset(f->spots, 0, os->run->cluster->node_count * sizeof(*f->spots));
+        memset(f->spots, 0, (os->run->cluster->node_count + 1) * sizeof(*f->spots));
         os_settle_volumes(os);
         for (size_t i = 0; i < f->ports.n; i++) {
                 if (!os_marked(os, ports[i].description) || !ports[i].name)
                         continue;
-                struct os_spot *s = os_spot_of(os, ports[i].name);
+                struct os_spot *s = os_spot_named(os, ports[i].name);
                 if (s && (!s->port || !s->port->device || !*s->port->device))
                         s->port = &ports[i];
                 if (streq(ports[i].name, vip))
                         f->vip = &ports[i];
         }
         for (size_t i = 0; i < f->servers.n; i++) {
-                struct os_spot *s = os_spot_of(os, servers[i].name);
+                struct os_spot *s = os_spot_named(os, servers[i].name);
                 if (s && (!s->server || server_has_port(&servers[i], s)))
                         s->server = &servers[i];
         }
         for (size_t i = 0; i < f->floating.n; i++) {
-                for (size_t k = 0; k < os->run->cluster->node_count; k++)
+                for (size_t k = 0; k <= os->run->cluster->node_count; k++)
                         if (f->spots[k].port && floating[i].port &&
                                 streq(floating[i].port, f->spots[k].port->id))
                                 f->spots[k].floating = &floating[i];
@@ -312,6 +318,9 @@ void os_settle(struct os *os)
                 if (s->floating && !streq(c->nodes[i].address, s->floating->address))
                         c->nodes[i].address = arena_strdup(c->arena, s->floating->address);
         }
+        os_bastion_settle(os);
+        if (os_bastion(os) && range && !os_spot_of(os, os_bastion(os))->port)
+                address_take(&pool, &os->bastion.node.ip[0]);
 }
 
 /* ---- machines ---- */
@@ -340,11 +349,19 @@ void os_machine(struct os *os, const struct node *n, const struct os_server *s,
         const struct os_port *p, const struct os_floating_ip *f, struct machine *m)
 {
         struct arena *a = os->run->arena;
-        struct ip ip = os_port_ip(p);
+        struct ip ip = p ? os_port_ip(p) : n->ip[0];
         char text[IP_TEXT];
         *m = (struct machine){ .node = n, .state = os_state(s) };
-        login_target(os->run, n, os->options->user, os->options->bastion, &m->target);
-        if (f)
+        bool bastion = n == &os->bastion.node;
+        login_target(os->run, n,
+                bastion ? bastion_user(&os->options->bastion, os->options->user)
+                        : os->options->user,
+                &m->target);
+        if (!bastion)
+                bastion_way(os->run, &os->bastion, &os->options->bastion, &m->target);
+        if (m->target.own_bastion) /* its group reaches their own addresses */
+                m->target.host = ip.family ? arena_strdup(a, ip_format(&ip, text)) : NULL;
+        else if (f)
                 m->target.host = arena_strdup(a, f->address);
         else if (!m->target.host && ip.family)
                 m->target.host = arena_strdup(a, ip_format(&ip, text));
@@ -352,7 +369,8 @@ void os_machine(struct os *os, const struct node *n, const struct os_server *s,
         if (!s)
                 return;
         int64_t made = s->created ? iso_date(s->created) : -1;
-        m->booting = made > 0 && clock_wall_ms() / 1000 - made < BOOT_SECONDS;
+        m->booting = (made > 0 && clock_wall_ms() / 1000 - made < BOOT_SECONDS) ||
+                     (!bastion && os->bastion.machine.booting);
         m->provider_id = arena_printf(a, "openstack:///%s", s->id);
         m->zone = s->zone && *s->zone ? arena_strdup(a, s->zone) : NULL;
         m->detail = s->status ? arena_strdup(a, s->status) : NULL;
@@ -404,8 +422,8 @@ int openstack_find(
 static void others_add(struct os *os, const char *name, struct strings *out)
 {
         char *vip CLEANUP(free_p) = xasprintf("%s-api", os->name);
-        if (name && *name && !streq(name, vip) && !cluster_node(os->run->cluster, name) &&
-                !strings_contain(out, name))
+        if (name && *name && !streq(name, vip) && !os_is_bastion_name(os, name) &&
+                !cluster_node(os->run->cluster, name) && !strings_contain(out, name))
                 strings_add(os->run->arena, out, arena_strdup(os->run->arena, name));
 }
 

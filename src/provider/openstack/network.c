@@ -59,6 +59,11 @@ void stage_network(struct os_job *j)
                 job_make(j, OS_CREATE_GROUP,
                         json_pack("{s:s, s:s}", "name", os->name, "description", os->mark),
                         os->name, (const void **)&f->group);
+        if (os_bastion(os) && !f->bastion_group)
+                job_make(j, OS_CREATE_GROUP,
+                        json_pack("{s:s, s:s}", "name", os_bastion(os)->name, "description",
+                                os->mark),
+                        os_bastion(os)->name, (const void **)&f->bastion_group);
         for (size_t i = 0; i < os->run->cluster->pools.n; i++)
                 stage_server_group(j, &os->run->cluster->pools.v[i]);
 }
@@ -95,8 +100,9 @@ static void on_interface(struct os_job *j, const struct call_reply *reply, void 
 struct rule {
         const char *protocol; /* NULL: any */
         long from, to;        /* 0: all */
-        const char *prefix;   /* NULL: from the group itself */
+        const char *prefix;   /* NULL: from a group */
         bool six;
+        const char *group; /* NULL: from the group itself */
 };
 
 static bool rule_same_text(const char *a, const char *b) { return a && b ? streq(a, b) : !a == !b; }
@@ -115,7 +121,7 @@ static bool rule_is(const struct os_rule *has, const struct rule *r, const char 
                rule_same_text(has->protocol, r->protocol) && has->from == r->from &&
                has->to == r->to &&
                (r->prefix ? !has->group && rule_same_prefix(has->prefix, r->prefix)
-                          : has->group && streq(has->group, group));
+                          : has->group && streq(has->group, r->group ? r->group : group));
 }
 
 static size_t rules_of(const struct cidrs *from, const char *protocol, long a, long b,
@@ -129,23 +135,56 @@ static size_t rules_of(const struct cidrs *from, const char *protocol, long a, l
         return from->n;
 }
 
+static struct rule rule_from_bastion(const struct os *os, long port)
+{
+        const struct os_group *g = os->found.bastion_group;
+        return (struct rule){ "tcp", port, port, .six = os->bastion.node.ip[0].family == 6,
+                .group = g ? g->id : "" };
+}
+
 /* Nodes reach each other without limits: etcd, kubelets, the fabric, VRRP. From outside: ssh, the
- * API and the NodePorts. */
-static size_t rules_wanted(struct os *os, struct rule **out)
+ * API and the NodePorts. The bastion reaches ssh and the API. */
+static size_t rules_of_nodes(struct os *os, struct rule **out)
 {
         const struct os_access *x = &os->options->access;
         struct arena *a = os->run->arena;
+        long api = os->run->cluster->api.port;
         size_t n = 0;
         struct rule *all = *out =
-                arena_array(a, struct rule, 2 + x->ssh.n + x->api.n + 3 * x->node_ports.n);
+                arena_array(a, struct rule, 4 + x->ssh.n + x->api.n + 3 * x->node_ports.n);
         all[n++] = (struct rule){ .six = false };
         all[n++] = (struct rule){ .six = true };
+        if (os_bastion(os)) {
+                all[n++] = rule_from_bastion(os, 22);
+                all[n++] = rule_from_bastion(os, api);
+        }
         n += rules_of(&x->ssh, "tcp", 22, 22, a, all + n);
-        n += rules_of(
-                &x->api, "tcp", os->run->cluster->api.port, os->run->cluster->api.port, a, all + n);
+        n += rules_of(&x->api, "tcp", api, api, a, all + n);
         n += rules_of(&x->node_ports, "tcp", 30000, 32767, a, all + n);
         n += rules_of(&x->node_ports, "udp", 30000, 32767, a, all + n);
         return n;
+}
+
+static size_t rules_of_bastion(struct os *os, struct rule **out)
+{
+        const struct os_access *x = &os->options->access;
+        *out = arena_array(os->run->arena, struct rule, x->ssh.n + 1);
+        return rules_of(&x->ssh, "tcp", 22, 22, os->run->arena, *out);
+}
+
+/* Whose rules slipway keeps, and whether it does. */
+struct ruled {
+        const struct os_group *group;
+        size_t (*wanted)(struct os *os, struct rule **out);
+        bool ours;
+};
+#define RULED 2
+
+static void ruled_groups(struct os *os, struct ruled out[RULED])
+{
+        out[0] = (struct ruled){ os->found.group, rules_of_nodes, os_own_group(os) };
+        out[1] =
+                (struct ruled){ os->found.bastion_group, rules_of_bastion, os_bastion(os) != NULL };
 }
 
 static bool rule_there(const struct os_group *g, const struct rule *r)
@@ -168,15 +207,25 @@ static bool rule_unwanted(
         return true;
 }
 
-size_t os_rules_missing(struct os *os)
+static size_t rules_differ(struct os *os, const struct ruled *r)
 {
         struct rule *all;
-        const struct os_group *g = os->found.group;
-        size_t n = rules_wanted(os, &all), missing = 0;
+        const struct os_group *g = r->group;
+        size_t n = r->wanted(os, &all), missing = 0;
         for (size_t i = 0; i < n; i++)
                 missing += !rule_there(g, &all[i]);
         for (size_t i = 0; g && i < g->rules.n; i++)
                 missing += rule_unwanted(&((const struct os_rule *)g->rules.v)[i], all, n, g->id);
+        return missing;
+}
+
+size_t os_rules_missing(struct os *os)
+{
+        struct ruled groups[RULED];
+        size_t missing = 0;
+        ruled_groups(os, groups);
+        for (size_t i = 0; i < RULED; i++)
+                missing += groups[i].ours ? rules_differ(os, &groups[i]) : 0;
         return missing;
 }
 
@@ -191,18 +240,42 @@ static json_t *rule_body(const struct rule *r, const char *group)
                 json_object_set_new(o, "port_range_max", json_integer(r->to));
         }
         json_object_set_new(o, r->prefix ? "remote_ip_prefix" : "remote_group_id",
-                json_string(r->prefix ? r->prefix : group));
+                json_string(r->prefix  ? r->prefix
+                            : r->group ? r->group
+                                       : group));
         return o;
 }
 
-/* The router's interface, and the rules of the group. */
+static void rules_make(struct os_job *j, const struct ruled *r)
+{
+        struct rule *all;
+        const struct os_group *g = r->group;
+        const struct os_rule *has = g->rules.v;
+        size_t n = r->wanted(j->os, &all);
+        json_t *missing = json_array();
+        for (size_t i = 0; i < n; i++)
+                if (!rule_there(g, &all[i]))
+                        json_array_append_new(missing, rule_body(&all[i], g->id));
+        if (json_array_size(missing))
+                job_ask(j, &(struct os_ask){
+                                   .call = OS_CREATE_RULES, .body = missing, .resource = g->name });
+        else
+                json_decref(missing);
+        for (size_t i = 0; i < g->rules.n; i++) {
+                struct pair id[] = { { "id", has[i].id }, { 0 } };
+                if (rule_unwanted(&has[i], all, n, g->id))
+                        job_ask(j, &(struct os_ask){ .call = OS_DELETE_RULE,
+                                           .args = id,
+                                           .resource = has[i].id });
+        }
+}
+
+/* The router's interface, and the rules of the groups. */
 void stage_rules(struct os_job *j)
 {
         struct os *os = j->os;
         struct os_found *f = &os->found;
-        struct rule *all;
-        size_t n = rules_wanted(os, &all);
-        json_t *missing = json_array();
+        struct ruled groups[RULED];
         if (f->router && f->subnet && !f->interface) {
                 struct pair id[] = { { "id", f->router->id }, { 0 } };
                 job_ask(j, &(struct os_ask){ .call = OS_ADD_INTERFACE,
@@ -211,21 +284,8 @@ void stage_rules(struct os_job *j)
                                    .resource = os->name,
                                    .fn = on_interface });
         }
-        for (size_t i = 0; f->group && i < n; i++)
-                if (!rule_there(f->group, &all[i]))
-                        json_array_append_new(missing, rule_body(&all[i], f->group->id));
-        if (json_array_size(missing))
-                job_ask(j,
-                        &(struct os_ask){
-                                .call = OS_CREATE_RULES, .body = missing, .resource = os->name });
-        else
-                json_decref(missing);
-        const struct os_rule *has = f->group ? f->group->rules.v : NULL;
-        for (size_t i = 0; f->group && i < f->group->rules.n; i++) {
-                struct pair id[] = { { "id", has[i].id }, { 0 } };
-                if (rule_unwanted(&has[i], all, n, f->group->id))
-                        job_ask(j, &(struct os_ask){ .call = OS_DELETE_RULE,
-                                           .args = id,
-                                           .resource = has[i].id });
-        }
+        ruled_groups(os, groups);
+        for (size_t i = 0; i < RULED; i++)
+                if (groups[i].ours && groups[i].group)
+                        rules_make(j, &groups[i]);
 }

@@ -68,6 +68,7 @@ int os_of(struct provider_run *run, struct os **out, struct error *err)
                 os->name =
                         arena_printf(run->cluster->arena, "%s-%s", run->cluster->name, run->prefix);
         }
+        os_bastion_begin(os);
         os->sync.base = event_base_new();
         run->own = *out = os;
         int r = os_line_open(os, &os->sync, err);
@@ -98,15 +99,40 @@ void os_close(struct provider_run *run)
 
 /* ---- prepare ---- */
 
+struct preparing {
+        struct os *os;
+        void (*say)(const char *what, int permille, void *arg);
+        void (*fn)(struct error *err, void *arg);
+        void *arg;
+};
+
+static void on_stage_says(const char *what, int permille, void *arg)
+{
+        const struct preparing *p = arg;
+        if (p->say)
+                p->say(what, permille, p->arg);
+}
+
+static void on_stages_done(struct error *err, void *arg)
+{
+        const struct preparing *p = arg;
+        if (err)
+                p->fn(err, p->arg);
+        else
+                os_bastion_make(p->os, p->fn, p->arg);
+}
+
 static void openstack_prepare(struct provider_run *run,
         void (*say)(const char *what, int permille, void *arg),
         void (*fn)(struct error *err, void *arg), void *arg)
 {
+        struct preparing *p = arena_new(run->arena, struct preparing);
         static const os_stage stages[] = { stage_login, stage_twins, stage_volume_spares,
                 stage_network, stage_subnet, stage_rules, stage_ports, stage_trunks, stage_floating,
                 stage_balancer, stage_volumes, stage_members, stage_volumes_ready, stage_attach,
                 stage_credential, stage_credential_old, NULL };
-        job_start(run->own, stages, say, fn, arg);
+        *p = (struct preparing){ run->own, say, fn, arg };
+        job_start(run->own, stages, on_stage_says, on_stages_done, p);
 }
 
 void stage_login(struct os_job *j)
@@ -130,6 +156,7 @@ const struct provider_ops openstack_ops = {
         .retire = openstack_retire,
         .cleanup = openstack_cleanup,
         .members = openstack_members,
+        .bastion = openstack_bastion,
         .leaks = openstack_leaks,
         .leak_delete = openstack_leak_delete,
         .console = openstack_console,

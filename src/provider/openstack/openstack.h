@@ -12,6 +12,7 @@
  *            ports.c      ports and floating IPs
  *            trunks.c     trunks whose parents the nodes' ports are
  *            balancer.c   Octavia, or nothing
+ *            bastion.c    its group and, at the end, its server, made like those of nodes
  *   create   servers.c    one server a node; one list waits for all of them
  *            volumes.c    volumes of cinder, before their servers
  *   retire   outdated.c   servers that were made from another flavor or image
@@ -22,7 +23,7 @@
 
 #include "cloud/openstack/calls.h"
 #include "cloud/openstack/openstack.h"
-#include "provider/provider.h"
+#include "provider/bastion.h"
 
 extern const struct provider_ops openstack_ops;
 
@@ -57,16 +58,17 @@ struct os_found {
         const struct os_network *network;
         const struct os_subnet *subnet;
         const struct os_router *router;
-        const struct os_group *group;
+        const struct os_group *group, *bastion_group;
         const struct os_balancer *balancer;
         const struct os_port *vip;                 /* of the API's address */
         const struct os_floating_ip *vip_floating; /* of that port */
         bool interface;                            /* the router is in the subnet */
+        bool floating_asked;
         /* as they came; of networks, subnets and routers more than one may have a name */
         struct answers networks, subnets, routers, groups, balancers;
         struct answers ports, servers, floating, members, volumes;
         struct answers credentials, externals; /* for the cloud's controller and CSI driver */
-        struct os_spot *spots;
+        struct os_spot *spots;                 /* of the nodes, and then of the bastion */
 };
 
 struct os_image_of { /* by the name in the file */
@@ -97,6 +99,7 @@ struct os {
         struct os_line sync, async;
         struct os_found found;
         struct os_looked looked;
+        struct bastion_machine bastion;
         struct ip vip;    /* the API's address, once it is chosen */
         bool any_address; /* the cloud chooses: one that was chosen here is taken */
         struct proof *proof;
@@ -120,6 +123,24 @@ static inline const char *os_user_id(const struct os *os) { return os_user(os->s
 static inline bool os_managed(const struct os *os) { return !os->options->network.name; }
 bool os_own_group(const struct os *os); /* securityGroups: managed */
 bool os_wants_vip(const struct os *os); /* the API has an address of its own */
+
+/* ---- bastion.c ---- */
+void os_bastion_begin(struct os *os);
+static inline const struct node *os_bastion(const struct os *os) /* NULL: the file wants none */
+{
+        return os->bastion.wanted ? &os->bastion.node : NULL;
+}
+bool os_is_bastion_name(const struct os *os, const char *name); /* wanted or not */
+/* Of a node, or of the bastion. By name also NULL. */
+struct os_spot *os_spot_of(const struct os *os, const struct node *n);
+struct os_spot *os_spot_named(const struct os *os, const char *name);
+/* Something of a bastion is there that the file does not want. */
+bool os_bastion_is_left(const struct os *os);
+void os_bastion_settle(struct os *os);
+bool os_bastion_missing(const struct os *os); /* or stopped */
+const struct machine *openstack_bastion(struct provider_run *run);
+/* Makes, starts or removes it. fn once. */
+void os_bastion_make(struct os *os, void (*fn)(struct error *err, void *arg), void *arg);
 
 /* ---- jobs: job.c ---- */
 
@@ -267,7 +288,7 @@ void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
 void stage_members(struct os_job *j);
-size_t os_rules_missing(struct os *os); /* of our group; all if there is none */
+size_t os_rules_missing(struct os *os); /* of our groups; all of one that is not there */
 bool os_members_differ(const struct os *os);
 void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);

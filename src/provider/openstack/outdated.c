@@ -19,7 +19,7 @@ static const char *made_from(const struct os_server *s, const char *key)
 /* Of a server that boots from a volume, nova says no image: the volume has its id. */
 static const char *image_id(const struct os *os, const struct os_server *s, const struct node *n)
 {
-        const struct os_volume *root = os->found.spots[n - os->run->cluster->nodes].volumes[0];
+        const struct os_volume *root = os_spot_of(os, n)->volumes[0];
         return s->image && *s->image ? s->image : root ? root->image : NULL;
 }
 
@@ -41,7 +41,7 @@ static bool server_same_root(const struct os *os, const struct os_server *s, con
 
 static const struct os_server *server_of(const struct os *os, const struct node *n)
 {
-        return os->found.spots[n - os->run->cluster->nodes].server;
+        return os_spot_of(os, n)->server;
 }
 
 static bool same_flavor(const struct os_server *s, const struct pool *p)
@@ -113,7 +113,7 @@ static void on_retired_server(struct machine *m, struct error *err, void *arg)
 {
         static const os_stage stages[] = { stage_node_volumes_gone, NULL };
         struct retiring *r = arg;
-        struct os_spot *spot = &r->os->found.spots[m->node - r->os->run->cluster->nodes];
+        struct os_spot *spot = os_spot_of(r->os, m->node);
         if (!err)
                 spot->server = NULL;
         if (!err && spot->volumes[0])

@@ -4,9 +4,13 @@
 
 #define PORTS_AT_ONCE 50 /* in one call */
 
-static json_t *port_groups(const struct os *os)
+static json_t *port_groups(const struct os *os, const struct node *n)
 {
         json_t *groups = json_array();
+        if (n && n == os_bastion(os)) {
+                json_array_append_new(groups, json_string(os->found.bastion_group->id));
+                return groups;
+        }
         if (os->found.group)
                 json_array_append_new(groups, json_string(os->found.group->id));
         for (size_t i = 0; i < os->looked.groups.n; i++)
@@ -44,7 +48,7 @@ static json_t *port_body(
                 json_object_set_new(fixed, "ip_address", json_string(ip_format(ip, text)));
         json_t *o = json_pack("{s:s, s:s, s:s, s:[o]}", "name", name, "description", os->mark,
                 "network_id", network, "fixed_ips", fixed);
-        json_t *pairs = port_pairs(os, n), *groups = port_groups(os);
+        json_t *pairs = port_pairs(os, n), *groups = port_groups(os, n);
         if (json_array_size(groups))
                 json_object_set(o, "security_groups", groups);
         if (json_array_size(pairs))
@@ -97,6 +101,9 @@ void stage_ports(struct os_job *j)
                 json_array_append_new(
                         body, port_body(os, NULL, arena_printf(os->run->arena, "%s-api", os->name),
                                       &os->vip));
+        const struct node *bastion = os_bastion(os);
+        if (bastion && os->found.subnet && !os_spot_of(os, bastion)->port)
+                json_array_append_new(body, port_body(os, bastion, bastion->name, &bastion->ip[0]));
         for (size_t i = 0; os->found.subnet && i < c->node_count; i++) {
                 if (os->found.spots[i].port)
                         continue;
@@ -149,4 +156,7 @@ void stage_floating(struct os_job *j)
         for (size_t i = 0; i < c->node_count; i++)
                 if (c->nodes[i].pool->floating_ip && !os->found.spots[i].floating)
                         floating_for(j, os->found.spots[i].port, c->nodes[i].name);
+        const struct node *bastion = os_bastion(os);
+        if (bastion && !os_spot_of(os, bastion)->floating)
+                floating_for(j, os_spot_of(os, bastion)->port, bastion->name);
 }

@@ -64,9 +64,7 @@ void os_server_call(struct os_wait *w, enum os_call call, json_t *body, call_fn 
 
 static struct os_spot *wait_spot(const struct os_wait *w)
 {
-        const struct cluster *c = w->os->run->cluster;
-        const struct node *n = cluster_node(c, w->m->node->name);
-        return n ? &w->os->found.spots[n - c->nodes] : NULL;
+        return os_spot_named(w->os, w->m->node->name);
 }
 
 /* ---- what the list says ---- */
@@ -250,7 +248,7 @@ static json_t *server_body(const struct os_wait *w, struct error *err)
                 error_set(err, ENOENT, EXIT_STEP, "its flavor, image or port is not known");
                 return NULL;
         }
-        if (provider_user_data(os->run, n, os->options->user_data, os->options->user, &data, err) <
+        if (provider_user_data(os->run, n, os->options->user_data, w->m->target.user, &data, err) <
                 0)
                 return NULL;
         str_add_base64(&text, data.data, data.len);

@@ -132,6 +132,18 @@ static void look_up_limit(struct os_job *j, enum os_call call, void *into, bool 
                            .optional = true });
 }
 
+static void look_up_image(struct os_job *j, const struct pool *p)
+{
+        struct os_looked *l = &j->os->looked;
+        const char *name = os_image_name(j->os, p);
+        struct pair named[] = { { os_is_id(name) ? "id" : "name", name }, { 0 } };
+        for (size_t k = 0; k < l->image_count; k++)
+                if (streq(l->images[k].name, name))
+                        return;
+        l->images[l->image_count].name = name;
+        look_up(j, OS_LIST_IMAGES, named, &l->found_images[l->image_count++]);
+}
+
 static void stage_look_up(struct os_job *j)
 {
         struct os *os = j->os;
@@ -140,17 +152,10 @@ static void stage_look_up(struct os_job *j)
         struct os_looked *l = &os->looked;
         l->images = arena_array(os->run->arena, struct os_image_of, c->pools.n + 1);
         l->found_images = arena_array(os->run->arena, struct answers, c->pools.n + 1);
-        for (size_t i = 0; i < c->pools.n; i++) {
-                const char *name = os_image_name(os, &c->pools.v[i]);
-                bool asked = false, id = os_is_id(name);
-                for (size_t k = 0; k < l->image_count; k++)
-                        asked |= streq(l->images[k].name, name);
-                if (asked)
-                        continue;
-                struct pair named[] = { { id ? "id" : "name", name }, { 0 } };
-                l->images[l->image_count].name = name;
-                look_up(j, OS_LIST_IMAGES, named, &l->found_images[l->image_count++]);
-        }
+        for (size_t i = 0; i < c->pools.n; i++)
+                look_up_image(j, &c->pools.v[i]);
+        if (os_bastion(os))
+                look_up_image(j, &os->bastion.pool);
         look_up(j, OS_LIST_FLAVORS, NULL, &l->flavors);
         look_up(j, OS_LIST_SERVER_GROUPS, NULL, &l->server_groups);
         look_up(j, OS_LIST_ZONES, NULL, &l->zones);
@@ -207,12 +212,41 @@ static void needs_anew(
         n->anew_of_flavor[f - (const struct os_flavor *)n->os->looked.flavors.v]++;
 }
 
+/* Of one pool, or of the bastion. */
+static void needs_machines(struct needs *n, const struct pool *p, int64_t missing)
+{
+        const struct os *os = n->os;
+        const struct os_flavor *f = os_flavor_of(os, p);
+        const struct os_image *image = os_image_of(os, p);
+        const char *of = p == &os->bastion.pool ? "" : "pool ";
+        n->servers += missing;
+        if (!f) {
+                survey_problem(n->run, n->out, "see `openstack flavor list`",
+                        "%s%s: there is no flavor %s", of, p->name, p->flavor ? p->flavor : "");
+                return;
+        }
+        n->cpus += missing * f->cpus;
+        n->ram += missing * f->ram;
+        if (image && p->root_volume.src && image->min_disk * GIB > p->root_volume.size)
+                survey_problem(n->run, n->out, "use a larger rootVolume",
+                        "%s%s: image %s needs a disk of %" PRId64 " GB, and rootVolume is smaller",
+                        of, p->name, image->name, image->min_disk);
+        else if (image && !p->root_volume.src && f->disk && image->min_disk > f->disk)
+                survey_problem(n->run, n->out, "use a larger flavor",
+                        "%s%s: image %s needs a disk of %" PRId64 " GB, and flavor %s has %" PRId64,
+                        of, p->name, image->name, image->min_disk, f->name, f->disk);
+        if (image && image->min_ram > f->ram)
+                survey_problem(n->run, n->out, "use a larger flavor",
+                        "%s%s: image %s needs %" PRId64 " MB of memory, and flavor %s has %" PRId64,
+                        of, p->name, image->name, image->min_ram, f->name, f->ram);
+        n->of_flavor[f - (const struct os_flavor *)os->looked.flavors.v] += missing;
+}
+
 static void needs_pool(struct needs *n, const struct pool *p, struct machine *machines)
 {
         struct os *os = n->os;
         const struct cluster *c = n->run->cluster;
         const struct os_flavor *f = os_flavor_of(os, p);
-        const struct os_image *image = os_image_of(os, p);
         int64_t missing = 0, anew = 0;
         for (size_t i = 0; i < c->node_count; i++) {
                 const struct os_server *s = os->found.spots[i].server;
@@ -223,32 +257,8 @@ static void needs_pool(struct needs *n, const struct pool *p, struct machine *ma
                 anew += s && os_may_be_outdated(os, &c->nodes[i]);
                 needs_anew(n, f, s, machines[i].outdated);
         }
-        if (!missing && !anew)
-                return;
-        n->servers += missing;
-        if (!f) {
-                survey_problem(n->run, n->out, "see `openstack flavor list`",
-                        "pool %s: there is no flavor %s", p->name, p->flavor ? p->flavor : "");
-                return;
-        }
-        n->cpus += missing * f->cpus;
-        n->ram += missing * f->ram;
-        if (image && p->root_volume.src && image->min_disk * GIB > p->root_volume.size)
-                survey_problem(n->run, n->out, "use a larger rootVolume",
-                        "pool %s: image %s needs a disk of %" PRId64
-                        " GB, and rootVolume is smaller",
-                        p->name, image->name, image->min_disk);
-        else if (image && !p->root_volume.src && f->disk && image->min_disk > f->disk)
-                survey_problem(n->run, n->out, "use a larger flavor",
-                        "pool %s: image %s needs a disk of %" PRId64
-                        " GB, and flavor %s has %" PRId64,
-                        p->name, image->name, image->min_disk, f->name, f->disk);
-        if (image && image->min_ram > f->ram)
-                survey_problem(n->run, n->out, "use a larger flavor",
-                        "pool %s: image %s needs %" PRId64
-                        " MB of memory, and flavor %s has %" PRId64,
-                        p->name, image->name, image->min_ram, f->name, f->ram);
-        n->of_flavor[f - (const struct os_flavor *)os->looked.flavors.v] += missing;
+        if (missing || anew)
+                needs_machines(n, p, missing);
 }
 
 /* What the servers cost: one line a flavor, whatever the number of pools. */
@@ -399,7 +409,8 @@ static void needs_quotas(struct needs *n)
                 &q->router);
         needs_network_quota(n, "ports", n->ports, &q->port);
         needs_network_quota(n, "floating IPs", n->floating, &q->floating_ip);
-        needs_network_quota(n, "security groups", os_own_group(os) && !f->group, &q->group);
+        needs_network_quota(n, "security groups",
+                (os_own_group(os) && !f->group) + (os_bastion(os) && !f->bastion_group), &q->group);
 }
 
 /* ---- what will be made ---- */
@@ -423,6 +434,20 @@ static void survey_volumes(struct needs *n)
                                         c->nodes[i].name);
 }
 
+static void survey_bastion(struct needs *n)
+{
+        const struct os *os = n->os;
+        const struct machine *m = &os->bastion.machine;
+        const char *name = os->bastion.node.name;
+        if (os_bastion_is_left(os))
+                survey_line(n->run, n->out, "delete the bastion %s", name);
+        else if (os_bastion_missing(os) && m->state == MACHINE_STOPPED)
+                survey_line(n->run, n->out, "start the bastion %s", name);
+        else if (os_bastion_missing(os))
+                survey_line(
+                        n->run, n->out, "bastion %s, flavor %s", name, os->options->bastion.flavor);
+}
+
 static void survey_once(struct needs *n)
 {
         struct os *os = n->os;
@@ -437,11 +462,13 @@ static void survey_once(struct needs *n)
                         os->options->external_network ? os->options->external_network : "");
         else if (os_managed(os) && os->options->external_network && !f->interface)
                 survey_line(n->run, n->out, "router to %s", os->options->external_network);
-        if (os_own_group(os) && os_rules_missing(os))
+        survey_bastion(n);
+        if (os_rules_missing(os))
                 survey_line(n->run, n->out,
-                        f->group ? "rules of the security group %s"
-                                 : "security group %s, with its rules",
-                        name);
+                        (os_own_group(os) ? f->group : f->bastion_group)
+                                ? "rules of the security group %s"
+                                : "security group %s, with its rules",
+                        os_own_group(os) ? name : os->bastion.node.name);
         const struct os_server *servers = f->servers.v;
         for (size_t i = 0; i < f->servers.n; i++)
                 if (os_is_twin(os, &servers[i]))
@@ -472,6 +499,11 @@ static void needs_ports(struct needs *n)
         const struct cluster *c = n->run->cluster;
         n->ports = os_wants_vip(os) && !os->found.vip;
         n->floating = os->options->api_floating_ip && !os->found.vip_floating;
+        if (os_bastion(os)) {
+                const struct os_spot *s = os_spot_of(os, os_bastion(os));
+                n->ports += !s->port;
+                n->floating += !s->floating;
+        }
         for (size_t i = 0; i < c->node_count; i++) {
                 n->ports += !os->found.spots[i].port;
                 n->trunks += os_trunk_missing(os, &c->nodes[i]);
@@ -512,6 +544,8 @@ int openstack_survey(
         n.anew_of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
         for (size_t i = 0; i < run->cluster->pools.n; i++)
                 needs_pool(&n, &run->cluster->pools.v[i], machines);
+        if (os_bastion(os) && !os_spot_of(os, os_bastion(os))->server)
+                needs_machines(&n, &os->bastion.pool, 1);
         survey_flavors(&n, n.of_flavor, "");
         survey_flavors(&n, n.anew_of_flavor, "made anew, one after the other: ");
         needs_types(&n);

@@ -71,7 +71,7 @@ static const char *device_path(struct arena *a, const struct os_volume *v)
 
 static void settle_devices(struct os *os, struct node *n)
 {
-        const struct os_spot *s = &os->found.spots[n - os->run->cluster->nodes];
+        const struct os_spot *s = os_spot_of(os, n);
         struct arena *a = os->run->cluster->arena;
         if (n->pool->volumes.n && !n->devices)
                 n->devices = arena_array(a, const char *, n->pool->volumes.n + 1);
@@ -90,11 +90,13 @@ void os_settle_volumes(struct os *os)
         for (size_t i = 0; i < c->node_count; i++)
                 os->found.spots[i].volumes = arena_array(&os->found.arena, const struct os_volume *,
                         c->nodes[i].pool->volumes.n + 1);
+        os_spot_of(os, &os->bastion.node)->volumes =
+                arena_array(&os->found.arena, const struct os_volume *, 1);
         for (size_t i = 0; i < os->found.volumes.n; i++) {
                 int place = volume_is_good(&all[i]) ? volume_place(os, &all[i], &n) : -1;
                 if (place < 0)
                         continue;
-                const struct os_volume **to = &os->found.spots[n - c->nodes].volumes[place];
+                const struct os_volume **to = &os_spot_of(os, n)->volumes[place];
                 if (!*to || (!(*to)->attachments.n && all[i].attachments.n))
                         *to = &all[i];
         }
@@ -107,8 +109,7 @@ bool os_volume_is_spare(const struct os *os, const struct os_volume *v)
         const struct node *n;
         int place = volume_place(os, v, &n);
         return place >= 0 && !v->attachments.n && !streq(v->status ? v->status : "", "deleting") &&
-               (!volume_is_good(v) ||
-                       os->found.spots[n - os->run->cluster->nodes].volumes[place] != v);
+               (!volume_is_good(v) || os_spot_of(os, n)->volumes[place] != v);
 }
 
 /* ---- making them ---- */
@@ -121,7 +122,7 @@ static bool place_is_used(const struct pool *p, size_t place)
 /* A machine that runs has its system disk, whatever it is. */
 static bool place_is_missing(const struct os *os, const struct node *n, size_t place)
 {
-        const struct os_spot *s = &os->found.spots[n - os->run->cluster->nodes];
+        const struct os_spot *s = os_spot_of(os, n);
         return place_is_used(n->pool, place) && !s->volumes[place] && (place || !s->server);
 }
 
@@ -267,7 +268,7 @@ static bool volume_is_at(const struct os_volume *v, const struct os_server *s)
 
 bool os_volume_detached(const struct os *os, const struct node *n, size_t place)
 {
-        const struct os_spot *s = &os->found.spots[n - os->run->cluster->nodes];
+        const struct os_spot *s = os_spot_of(os, n);
         const struct os_volume *v = place ? s->volumes[place] : NULL;
         const char *status = s->server && s->server->status ? s->server->status : "";
         return v && (streq(status, "ACTIVE") || streq(status, "SHUTOFF")) && !v->attachments.n &&
@@ -302,7 +303,7 @@ static json_t *block_device(int boot, const char *source, const char *id, const 
 /* The disks of a new server; NULL: only the image's. */
 json_t *os_block_devices(const struct os *os, const struct node *n, const char *image)
 {
-        const struct os_spot *s = &os->found.spots[n - os->run->cluster->nodes];
+        const struct os_spot *s = os_spot_of(os, n);
         const struct os_volume *root = n->pool->root_volume.src ? s->volumes[0] : NULL;
         if (!root && !n->pool->volumes.n)
                 return NULL;
