@@ -1,10 +1,14 @@
 /* programs: upstream's programs for the project's own demo, tests and benches, of the catalogue's
  * versions and by its recipes.
- *   programs                     what there is, as JSON: versions, programs with their directories,
- * images programs NAME[@VERSION]...   builds what lacks, and prints the directory of each programs
- * SET...              the same for common, previous, hardening, login, services, addons, fabrics,
- * clouds
- * programs -d DIR PROGRAM... copies single programs (kubectl) into DIR, from where clusters get
+ *
+ * programs: what there is, as JSON: versions, programs with their directories, images
+ *
+ * programs NAME[@VERSION]...: builds what lacks, and prints the directory of each
+ *
+ * programs SET...: the same for common, previous, hardening, login, services, addons, ingress,
+ * fabrics, clouds
+ *
+ * programs -d DIR PROGRAM...: copies single programs (kubectl) into DIR, from where clusters get
  * theirs: the cache, upstream or a build */
 #include <event2/event.h>
 
@@ -58,6 +62,7 @@ static const struct program_row programs_table[] = {
         { "node-exporter", NULL, "addons" },
         { "prometheus", NULL, "addons" },
         { "multus", NULL, "addons" },
+        { "traefik", NULL, "ingress" },
         { "openstack-cloud-controller-manager", NULL, "clouds" },
 };
 
