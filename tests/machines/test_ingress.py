@@ -212,7 +212,7 @@ def test_it_goes_when_it_is_taken_out(cluster):
     cluster.write()
     assert "ingress" in cluster.slipway("plan").stdout
     cluster.slipway("up")
-    for what in (("-n", "ingress", "deployment", "ingress"), ("-n", "ingress", "service", "ingress"), ("ingressclass", "traefik"), ("clusterrole", "slipway:ingress"), ("namespace", "ingress")):
+    for what in (("-n", "ingress", "deployment", "ingress"), ("-n", "ingress", "service", "ingress"), ("ingressclass", "traefik"), ("clusterrole", "slipway:ingress")):
         assert cluster.gone(*what), what
     with pytest.raises(OSError):
         asked(cluster.address("worker-1"), port, "plain.test")
