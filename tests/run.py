@@ -249,6 +249,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
+    "soak-ingress": (soak("ingress"), ["build", "upstream", "addons", "ingress"]),
     "soak-addons_more": (soak("addons_more"), ["build", "upstream", "addons"]),
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
@@ -285,6 +286,7 @@ UPSTREAM = {
     "previous": "previous",  # Kubernetes to upgrade from
     "helm": "services",
     "addons": "addons",  # programs of the built-in ones
+    "ingress": "ingress",  # Traefik: long, and only for soak
     "kube-bench": "hardening",  # its judge
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak

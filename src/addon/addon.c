@@ -189,3 +189,10 @@ void addon_verify_storage(const struct cluster *c, const char *name, const char 
         template_render("verify-storage.yaml", v, out);
         json_decref(v);
 }
+
+void addon_verify_ingress(const char *service, struct str *out)
+{
+        json_t *v = json_pack("{s:s}", "service", service);
+        template_render("verify-ingress.yaml", v, out);
+        json_decref(v);
+}

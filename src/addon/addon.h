@@ -38,5 +38,7 @@ void addon_verify(const struct cluster *c, const char *service, struct str *out)
  * writes the token to it, "kept" reads it again. */
 void addon_verify_storage(const struct cluster *c, const char *name, const char *verb,
         const char *token, struct str *out);
+/* An Ingress in the same namespace, whose path leads to the service of that name. */
+void addon_verify_ingress(const char *service, struct str *out);
 
 #endif

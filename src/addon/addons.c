@@ -58,6 +58,7 @@ void addon_objects(const struct cluster *c, enum addon_id id, struct str *out)
                 [ADDON_CINDER_CSI] = IMG_CINDER_CSI,
                 [ADDON_AWS_CLOUD] = IMG_AWS_CLOUD,
                 [ADDON_EBS_CSI] = IMG_EBS_CSI,
+                [ADDON_INGRESS] = IMG_TRAEFIK,
                 [ADDON_PROMETHEUS] = IMG_PROMETHEUS,
         };
         struct arena a CLEANUP(arena_release) = { 0 };

@@ -56,6 +56,7 @@ enum image_id {
         IMG_CSI_RESIZER,
         IMG_CSI_REGISTRAR,
         IMG_CSI_LIVENESS,
+        IMG_TRAEFIK,
         IMG_PROMETHEUS,
         IMG_NODE_EXPORTER,
         IMG_DEX,                /* of services.dex */

@@ -384,7 +384,31 @@ static bool read_env(struct build *b)
 }
 
 /* Kubernetes' own go.mod lists its staging modules as v0.0.0. */
-static int add_staging(struct build *b, struct str *mod, struct error *err)
+static void staging_line(const struct build *b, const char *line, struct str *mod)
+{
+        const char *minor = strchr(b->version, '.');
+        char name[100], at[32];
+        if (sscanf(line, " %99s %31s", name, at) == 2 && has_prefix(name, "k8s.io/") &&
+                streq(at, "v0.0.0"))
+                str_addf(mod, "replace %s => %s v0%s\n", name, name, minor ? minor : "");
+}
+
+/* go heeds replace and exclude only in the main module's go.mod. A directory cannot be taken over.
+ * An exclude is read where it is a line of its own. */
+static void replace_line(const char *line, struct str *mod)
+{
+        char name[200], at[100];
+        const char *by = strstr(line, " => ");
+        line += strspn(line, " \t");
+        if (sscanf(line, "exclude %199s %99s", name, at) == 2 && at[0] == 'v')
+                str_addf(mod, "exclude %s %s\n", name, at);
+        line += has_prefix(line, "replace ") ? strlen("replace ") : 0;
+        if (by && sscanf(by, " => %199s %99s", name, at) == 2 && at[0] == 'v')
+                str_addf(mod, "replace %.*s => %s %s\n", (int)(by - line), line, name, at);
+}
+
+/* What the wanted module's own go.mod says of others. */
+static int add_others(const struct build *b, struct str *mod, struct error *err)
 {
         json_t *info = json_loads(str_text(&b->out), 0, NULL);
         const char *path = json_string_value(json_object_get(info, "GoMod"));
@@ -393,14 +417,11 @@ static int add_staging(struct build *b, struct str *mod, struct error *err)
                      : error_set(err, EIO, EXIT_INTERNAL,
                                "go mod download did not tell where the module is");
         json_decref(info);
-        const char *minor = strchr(b->version, '.');
-        for (char *line = text.data, *end; r == 0 && line && *line; line = end) {
-                end = line + strcspn(line, "\n");
-                end += !!*end;
-                char name[100], at[32];
-                if (sscanf(line, " %99s %31s", name, at) == 2 && has_prefix(name, "k8s.io/") &&
-                        streq(at, "v0.0.0"))
-                        str_addf(mod, "replace %s => %s v0%s\n", name, name, minor ? minor : "");
+        for (char *rest = text.data, *line; r == 0 && rest && (line = strsep(&rest, "\n"));) {
+                if (b->recipe->staging)
+                        staging_line(b, line, mod);
+                if (b->recipe->replaces)
+                        replace_line(line, mod);
         }
         return r;
 }
@@ -416,7 +437,7 @@ static int write_module(struct build *b, struct error *err)
                 str_addf(&mod, "require %.*s %s%s\n", (int)strcspn(module, "@"), module,
                         at ? at + 1 : "v", at ? "" : b->version);
         }
-        int r = b->recipe->staging ? add_staging(b, &mod, err) : 0;
+        int r = b->recipe->staging || b->recipe->replaces ? add_others(b, &mod, err) : 0;
         /* Imports keep go mod tidy from dropping what is required; the file is never compiled. */
         str_add(&tools, "//go:build tools\n\npackage build\n\n");
         for (size_t i = 0; i < ARRAY_SIZE(b->recipe->packages) && b->recipe->packages[i]; i++)
@@ -507,11 +528,12 @@ static int run_step(struct build *b, struct error *err)
                         return error_hint(err,
                                 "unset GOSUMDB (go env -u GOSUMDB), or name a checksum database that can be reached, and run again");
                 }
-                return r->staging ? fetch_build_run(b,
-                                            (const char *[]){ b->go, "mod", "download", "-json",
-                                                    module, NULL },
-                                            err)
-                                  : 1;
+                return r->staging || r->replaces
+                               ? fetch_build_run(b,
+                                         (const char *[]){
+                                                 b->go, "mod", "download", "-json", module, NULL },
+                                         err)
+                               : 1;
         case STEP_TIDY:
                 if (write_module(b, err) < 0)
                         return -err->code;

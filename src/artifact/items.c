@@ -81,6 +81,7 @@ static const unsigned image_needs[IMG_COUNT] = {
         [IMG_CSI_RESIZER] = ON_CONTROL_PLANE,
         [IMG_CSI_REGISTRAR] = ON_KUBE,
         [IMG_CSI_LIVENESS] = ON_KUBE,
+        [IMG_TRAEFIK] = ON_KUBE,
         [IMG_PROMETHEUS] = ON_KUBE,
         [IMG_NODE_EXPORTER] = ON_KUBE,
         [IMG_DEX] = ON_CONTROL_PLANE | WITH_DEX,

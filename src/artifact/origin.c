@@ -58,6 +58,7 @@ static const struct origin origins[] = {
         { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
         { "openstack-cloud-controller-manager", NULL,  NULL,                 NULL,                    "openstack-cloud-controller-manager", "openstack-cloud-controller-manager" },
         { "cloud-controller-manager", NULL,            NULL,                 NULL,                    "cloud-controller-manager", "aws-cloud-controller-manager" },
+        { "traefik",                 NULL,             NULL,                 NULL,                    "traefik",     "traefik" },
         { "prometheus",              NULL,             NULL,                 NULL,                    "prometheus",  "prometheus" },
         { "node-exporter",           NULL,             NULL,                 NULL,                    "node-exporter", "node_exporter" },
         { "multus",                  NULL,             NULL,                 NULL,                    "multus",      "multus" },
@@ -67,6 +68,7 @@ static const struct origin origins[] = {
 #define CTRD_MOD "github.com/containerd/containerd/v2"
 #define CNI_MOD  "github.com/containernetworking/plugins"
 #define CALICO   "github.com/projectcalico/calico"
+#define TRAEFIK  "github.com/traefik/traefik/v3"
 #define PROMETHEUS "github.com/prometheus/prometheus"
 #define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
 #define STRIP    "-s -w"
@@ -118,6 +120,7 @@ static const struct recipe recipes[] = {
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
         { "registry", { "github.com/distribution/distribution/v3" }, { "github.com/distribution/distribution/v3/cmd/registry" },
           STRIP " -X github.com/distribution/distribution/v3/version.version=v{v}", .minutes = 6 },
+        { "traefik", { TRAEFIK }, { TRAEFIK "/cmd/traefik" }, STRIP " -X " TRAEFIK "/pkg/version.Version={v}", .replaces = true, .minutes = 20 },
         /* 3.13.5, as Go modules number it. It finds only targets of Kubernetes; its web pages are
          * built with npm, so there are none */
         { "prometheus", { PROMETHEUS }, { PROMETHEUS "/cmd/prometheus" }, STRIP " -X github.com/prometheus/common/version.Version=3.13.5",
@@ -151,6 +154,7 @@ static const struct image_origin images[] = {
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
         { "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "/bin/openstack-cloud-controller-manager", "65532:65532" },
         { "cloud-controller-manager", "cloud-controller-manager", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager", "65532:65532" },
+        { "traefik",                 "traefik",    "traefik",                 "/usr/local/bin/traefik",                 "65532:65532" },
         { "prometheus",              "prometheus", "prometheus",              "/bin/prometheus",                        "65534:65534" },
         { "node-exporter",           "node-exporter", "node_exporter",        "/bin/node_exporter",                     "65534:65534" },
         { "dex",                     "dex",        "dex",                     "/usr/local/bin/dex",                     "1001:1001" },

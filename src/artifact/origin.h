@@ -23,6 +23,8 @@ struct recipe {
         const char *ldflags, *tags;
         /* Kubernetes' go.mod replaces k8s.io modules by directories; here by their releases */
         bool staging;
+        /* the module needs the forks of other modules that its go.mod names (replace, exclude) */
+        bool replaces;
         bool cgo;            /* a C compiler is needed; linked statically */
         const char *library; /* pkg-config must know it, or it is not built */
         /* this computer's own program is used if it cannot be built */

@@ -10,6 +10,7 @@
         [ADDON_REGISTRY] = "registry", \
         [ADDON_NODE_PROBLEM_DETECTOR] = "node-problem-detector", \
         [ADDON_KUBE_VIP] = "kube-vip", \
+        [ADDON_INGRESS] = "ingress", \
         [ADDON_PROMETHEUS] = "prometheus", \
         [ADDON_MULTUS] = "multus", \
         [ADDON_CERT_MANAGER] = "cert-manager", \
@@ -88,6 +89,11 @@ static const struct addon_row addon_table[] = {
                 "addresses for Services of type LoadBalancer on bare metal (ARP)",
                 .needs = "values.addresses: free addresses of the nodes' network",
                 .home = "https://kube-vip.io", .template = "kube-vip.yaml" },
+        [ADDON_INGRESS] = { "3.6.12", "ingress",
+                "HTTP and TLS from outside to Services, as Ingresses say (Traefik)",
+                .needs =
+                        "a load balancer, for example the addon kube-vip; else its node ports are used",
+                .home = "https://doc.traefik.io/traefik", .template = "ingress.yaml" },
         [ADDON_PROMETHEUS] = { "3.13.5", "prometheus",
                 "metrics of API servers, kubelets, nodes, DNS and annotated pods, with node-exporter",
                 .home = "https://prometheus.io", .template = "prometheus.yaml" },

@@ -16,6 +16,7 @@ enum addon_id {
         ADDON_REGISTRY,
         ADDON_NODE_PROBLEM_DETECTOR,
         ADDON_KUBE_VIP,
+        ADDON_INGRESS,
         ADDON_PROMETHEUS,
         ADDON_MULTUS,
         /* charts */

@@ -19,6 +19,7 @@ static const struct addon_option option_table[] = {
                 "addresses for Services, as FIRST-LAST or a CIDR", "[10.0.0.200-10.0.0.220]" },
         { ADDON_KUBE_VIP, "interface", OPTION_WORD, "",
                 "the nodes' network interface, if it is not that of the default route", "eth1" },
+        { ADDON_INGRESS, "replicas", OPTION_NUMBER, "2", "pods of Traefik", "2", 1, 100 },
         { ADDON_PROMETHEUS, "storage", OPTION_SIZE, "",
                 "the size of its volume, if metrics are to outlive its pod", "50Gi" },
         { ADDON_PROMETHEUS, "days", OPTION_NUMBER, "15", "how long metrics are kept", "15", 1,

@@ -111,6 +111,7 @@ static const struct {
         { IMG_CSI_RESIZER, ON_CONTROL_PLANE },
         { IMG_CSI_REGISTRAR, ON_KUBE },
         { IMG_CSI_LIVENESS, ON_KUBE },
+        { IMG_TRAEFIK, ON_KUBE },
         { IMG_PROMETHEUS, ON_KUBE },
         { IMG_NODE_EXPORTER, ON_KUBE },
         { IMG_DEX, ON_CONTROL_PLANE | WITH_DEX },

@@ -572,7 +572,9 @@ a = sys.argv[1:]
 if a[0] == "env":
     print(json.dumps({"GOVERSION": "go1.26.8", "GOFLAGS": "-x", "GOSUMDB": os.environ.get("GOSUMDB", "sum.golang.org")}))
 elif a[:2] == ["mod", "download"]:
-    (here / "k.mod").write_text("module k8s.io/kubernetes\n\nrequire (\n\tk8s.io/api v0.0.0\n\tk8s.io/klog/v2 v2.1.0\n\tk8s.io/client-go v0.0.0\n)\n")
+    (here / "k.mod").write_text("module k8s.io/kubernetes\n\nrequire (\n\tk8s.io/api v0.0.0\n\tk8s.io/klog/v2 v2.1.0\n\tk8s.io/client-go v0.0.0\n)\n"
+        "replace (\n\texample.net/mux => example.net/fork v0.0.0-2025 // why\n\texample.net/own v1.0.0 => example.net/pinned v1.1.0\n\texample.net/here => ./here\n)\n\n"
+        "replace example.net/one => example.net/two v1.2.3\n\nexclude example.net/bad v1.0.0\n")
     print(json.dumps({"GoMod": str(here / "k.mod")}))
 elif a[:2] == ["mod", "tidy"]:
     (here / "go.mod").write_text(Path("go.mod").read_text())
@@ -624,6 +626,16 @@ def test_build_of_kubernetes(straw, tmp_path):
     mod = (tmp_path / "go.mod").read_text()
     assert "require k8s.io/kubernetes v1.98.4\n" in mod and "replace k8s.io/api => k8s.io/api v0.98.4\n" in mod and "klog" not in mod
     assert "building kubernetes 1.98.4: 2 of 4 packages 495" in straw.err
+
+
+def test_build_with_the_forks_that_the_module_names(straw, tmp_path):
+    """A directory of the module is none of this build's."""
+    straw.run("-s", "build", "image:docker.io/library/traefik:v3.6.12")
+    mod = (tmp_path / "go.mod").read_text()
+    assert "require github.com/traefik/traefik/v3 v3.6.12\n" in mod
+    assert [line for line in mod.splitlines() if "example.net" in line] == [
+        "replace example.net/mux => example.net/fork v0.0.0-2025", "replace example.net/own v1.0.0 => example.net/pinned v1.1.0", "replace example.net/one => example.net/two v1.2.3", "exclude example.net/bad v1.0.0"]
+    assert "k8s.io/api" not in mod
 
 
 def test_nothing_is_built_of_unverified_modules(straw):

@@ -242,7 +242,7 @@ def test_api_shows_columns_and_status(api):
     assert "mount" in r.stdout, r.stdout + r.stderr
 
 
-BUILT_IN = ["metrics-server", "local-path", "kube-state-metrics", "nodelocaldns", "dns-autoscaler", "registry", "node-problem-detector", "kube-vip", "prometheus", "multus"]
+BUILT_IN = ["metrics-server", "local-path", "kube-state-metrics", "nodelocaldns", "dns-autoscaler", "registry", "node-problem-detector", "kube-vip", "ingress", "prometheus", "multus"]
 WITH_VALUES = {"kube-vip": "{addresses: [192.0.2.64/28, 192.0.2.90-192.0.2.99], interface: eth1}", "registry": "{storage: 20GiB, port: 5001}", "prometheus": "{storage: 20Gi, days: 30}"}
 
 

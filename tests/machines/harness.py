@@ -178,6 +178,17 @@ class Machines:
         return {n["metadata"]["name"]: any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"]) for n in nodes}
 
 
+class WithAddons(Machines):
+    """Machines whose file gets other addons from time to time."""
+
+    def write(self, *addons):
+        self.text = self.text.split("  services:")[0] + f"  services: {{addons: [{', '.join(addons)}]}}\n"
+        (self.dir / "cluster.yaml").write_text(self.text)
+
+    def gone(self, *what):
+        return "NotFound" in self.kubectl("get", *what, check=False).stderr
+
+
 class Cluster(Machines):
     """Machines for tests that write the whole file themselves, judge each command's status themselves, and name machines by their addresses."""
 

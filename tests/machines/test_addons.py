@@ -5,7 +5,7 @@ import subprocess
 
 import charts
 import pytest
-from harness import NEWEST, SLIPWAY, Machines, programs, until
+from harness import NEWEST, SLIPWAY, WithAddons, programs, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 SPEC = f"  kubernetes: {NEWEST}\n" """\
@@ -53,7 +53,7 @@ spec:
 VERSIONS = {row["name"]: row["version"] for row in json.loads(subprocess.run([SLIPWAY, "addons", "-o", "json"], cwd="/", capture_output=True, check=True).stdout)}
 
 
-class Addons(Machines):
+class Addons(WithAddons):
     def write(self, *addons):
         self.text = self.text.split("  services:")[0] + f"""\
   services:
@@ -65,9 +65,6 @@ class Addons(Machines):
     def pods(self, label):
         found = json.loads(self.kubectl("-n", "default", "get", "pods", "-l", label, "-o", "json"))["items"]
         return [p for p in found if not p["metadata"].get("deletionTimestamp") and p["status"]["phase"] == "Running"]
-
-    def gone(self, *what):
-        return "NotFound" in self.kubectl("get", *what, check=False).stderr
 
 
 @pytest.fixture(scope="module")

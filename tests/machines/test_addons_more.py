@@ -3,7 +3,7 @@ import json
 import os
 
 import pytest
-from harness import NEWEST, Machines, until
+from harness import NEWEST, WithAddons, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 PROBE = "slipway.dev/probe:0.1.0"
@@ -51,14 +51,7 @@ spec:
 ALL = ("kube-state-metrics", "prometheus", "multus")
 
 
-class More(Machines):
-    def write(self, *addons):
-        self.text = self.text.split("  services:")[0] + f"  services: {{addons: [{', '.join(addons)}]}}\n"
-        (self.dir / "cluster.yaml").write_text(self.text)
-
-    def gone(self, *what):
-        return "NotFound" in self.kubectl("get", *what, check=False).stderr
-
+class More(WithAddons):
     def metrics(self, path):
         return json.loads(self.kubectl("get", "--raw", f"/api/v1/namespaces/prometheus/services/http:prometheus:http/proxy/api/v1/{path}"))["data"]
 

@@ -156,8 +156,10 @@ static void values_of_built_in_ones(void **state)
                 { "{name: registry, values: {port: 80}}", "a number from 1024 to 29999" },
                 { "{name: registry, values: 5}", "must be a map" },
                 { "{name: node-problem-detector, values: {a: 1}}", "it has no values" },
-                { "{name: prometheus, values: {days: 2}}", NULL },
-                { "{name: prometheus, values: {days: 0}}", "a number from 1 to 3650" },
+                { "{name: ingress, values: {replicas: 3}}, {name: prometheus, values: {days: 2}}",
+                        NULL },
+                { "{name: ingress, values: {replicas: 0}}", "a number from 1 to 100" },
+                { "traefik, ingress", "would both have the IngressClass traefik" },
                 { "prometheus, kube-prometheus", "would both run node-exporter" },
                 { "multus", NULL },
         };

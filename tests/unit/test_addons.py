@@ -59,7 +59,7 @@ def test_nodes_get_the_images_of_what_the_file_has(tmp_path):
     images = {"metrics-server": "registry.k8s.io/metrics-server/metrics-server:v", "local-path": "docker.io/rancher/local-path-provisioner:v",
               "kube-state-metrics": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v", "registry": "docker.io/library/registry:",
               "node-problem-detector": "registry.k8s.io/node-problem-detector/node-problem-detector:v", "kube-vip": "ghcr.io/kube-vip/kube-vip:v",
-              "prometheus": "docker.io/prom/node-exporter:v"}
+              "ingress": "docker.io/library/traefik:v", "prometheus": "docker.io/prom/node-exporter:v"}
     for names in ([], ["local-path"], list(images)):
         rows = [name if name != "kube-vip" else "{name: kube-vip, values: {addresses: [192.0.2.0/28]}}" for name in names]
         (tmp_path / "cluster.yaml").write_text(FILE + f"  services: {{addons: [{', '.join(rows)}]}}\n")

@@ -62,6 +62,7 @@ def pod(name, ready=True):
 class Running(Api):
     """With what the controllers of a cluster would put there."""
     lossy = False
+    wrong = ()  # the ways through the ingress controller where something else answers
 
     def do_GET(self):
         if self.path.startswith(f"{PROBES}/services/probe-"):
@@ -69,8 +70,19 @@ class Running(Api):
         elif self.path.startswith(f"{PROBES}/pods/storage-") and self.path in self.objects:
             reads = self.path.endswith("reads")
             self.answer(200, {"status": {"phase": "Failed" if reads and self.lossy else "Succeeded", "reason": "Gone"}})
+        elif self.path.startswith(THROUGH) and "/proxy/probe-" in self.path:
+            way = self.path.removeprefix(THROUGH).split("/")[0]
+            assert f"{PROBES}/ingresses/probe".replace("/api/v1/", "/apis/networking.k8s.io/v1/") in self.objects
+            self.answer(200, {"unexpected": 1}) if way in self.wrong else self.said("w1\n")
         else:
             super().do_GET()
+
+    def said(self, text):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
 
     def do_PATCH(self):
         if "/networkpolicies/" in self.path:
@@ -204,10 +216,11 @@ PROMISES = """\
   services:
     addons: [metrics-server, local-path]
 """
-TARGETED = """\
+WEB = """\
   services:
-    addons: [prometheus]
+    addons: [ingress, prometheus]
 """
+THROUGH = "/api/v1/namespaces/ingress/services/"
 TARGETS = "/api/v1/namespaces/prometheus/services/http:prometheus:http/proxy/api/v1/targets?state=active"
 JOBS = {"prometheus": 1, "apiserver": 1, "kubelet": 2, "cadvisor": 2, "node-exporter": 2, "coredns": 1}
 METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -241,23 +254,25 @@ def targets(**other):
         for job in JOBS for n in range(1, JOBS[job] + 1)]}}
 
 
-def test_targets(verify):
+def test_ingress_and_targets(verify):
     Api.objects[TARGETS] = targets()
-    r = verify("-o", "json", more=TARGETED)
+    r = verify("-o", "json", more=WEB)
     assert r.returncode == 0, r.stdout + r.stderr
     found = [(c["check"], c["to"]) for c in json.loads(r.stdout)["checks"] if c["from"] == "cluster"]
-    assert found == [("targets", job) for job in JOBS]
+    assert found == [("ingress", "HTTP"), ("ingress", "TLS")] + [("targets", job) for job in JOBS]
 
 
-def test_targets_that_fail(verify):
-    """One target that is down, one that is missing: each is named, and what others annotated does not count."""
+def test_ingress_and_targets_that_fail(verify, monkeypatch):
+    """One way, one target that is down, one that is missing: each is named, and what others annotated does not count."""
     answer = targets(kubelet={"health": "down", "lastError": "x509: unknown authority"})
     answer["data"]["activeTargets"] = [t for t in answer["data"]["activeTargets"] if t["scrapePool"] != "coredns"]
     answer["data"]["activeTargets"].append({"scrapePool": "pods", "scrapeUrl": "http://10.0.0.9/", "health": "down", "lastError": "refused"})
     Api.objects[TARGETS] = answer
-    r = verify("-o", "json", more=TARGETED)
+    monkeypatch.setattr(Running, "wrong", ("https:ingress:https",))
+    r = verify("-o", "json", more=WEB)
     assert r.returncode == 7, r.stdout + r.stderr
     failed = {(c["check"], c["to"]): c["why"] for c in json.loads(r.stdout)["checks"] if not c["works"]}
-    assert failed == {("targets", "kubelet"): "https://10.0.0.2/metrics is down: x509: unknown authority",
+    assert failed == {("ingress", "TLS"): "something else answered than the probes",
+                      ("targets", "kubelet"): "https://10.0.0.2/metrics is down: x509: unknown authority",
                       ("targets", "coredns"): "0 of 1 targets were found"}
-    assert "2 things do not work; the first: targets of Prometheus (kubelet): https://10.0.0.2/metrics is down" in r.stderr
+    assert "3 things do not work; the first: ingress (TLS): something else answered than the probes" in r.stderr

@@ -31,6 +31,7 @@ enum verify_check {
         /* what addons of the file promise (verify_promises.c) */
         CHECK_METRICS, /* metrics.k8s.io has the node */
         CHECK_STORAGE, /* a volume of the default class keeps its data */
+        CHECK_INGRESS, /* an Ingress leads to the probes, by HTTP and by TLS */
         CHECK_TARGETS, /* Prometheus gets metrics from all its targets */
         CHECK_COUNT
 };
@@ -69,6 +70,7 @@ struct verify {
         const char *waiting;    /* for what an addon promises: why it is not there yet */
         size_t promise;         /* the row of verify_promises.c that is checked next */
         bool reads;             /* storage: the second pod, which reads what the first wrote */
+        bool tls;               /* ingress: HTTP works, now TLS */
         char digest[65];        /* of what is verified */
         bool allows;     /* verify_policy: the second policy, which lets the probes connect */
         unsigned rounds; /* verify_policy: how often the probes were asked */

@@ -14,6 +14,7 @@ void promise_begin(struct verify *v, int64_t deadline, const char *doing);
 void promise_waits(struct verify *v, const char *why);
 void promise_ask(struct verify *v, const char *path, kube_fn fn);
 
+void verify_ingress(struct verify *v);
 void verify_targets(struct verify *v);
 
 #endif

@@ -21,6 +21,7 @@ static const struct {
 } promises[] = {
         { ADDON_METRICS_SERVER, verify_metrics },
         { ADDON_LOCAL_PATH, verify_storage },
+        { ADDON_INGRESS, verify_ingress },
         { ADDON_PROMETHEUS, verify_targets },
 };
 

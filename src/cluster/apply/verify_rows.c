@@ -19,6 +19,7 @@ static const char *const check_names[CHECK_COUNT] = {
         [CHECK_LOGIN] = "login",
         [CHECK_METRICS] = "metrics",
         [CHECK_STORAGE] = "storage",
+        [CHECK_INGRESS] = "ingress",
         [CHECK_TARGETS] = "targets",
 };
 

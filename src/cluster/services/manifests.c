@@ -1,12 +1,16 @@
 /* Namespaces, built-in addons and manifests. What a file's objects are is written down in the
  * cluster before they are applied, so that a run that is killed leaves none that no later run knows
  * of. */
+#include "base/clock.h"
 #include "base/tree.h"
 #include "config/addon.h"
 #include "cluster/apply/workloads.h"
 #include "cluster/services/services.h"
+#include "kube/wait.h"
 
 #define WAIT_SECONDS 900
+#define LOOK_MS      1000
+#define BALANCER_MS  120000 /* until a Service that was taken out is gone */
 
 static void add_document(struct str *out, json_t *object)
 {
@@ -132,6 +136,7 @@ struct manifests_run {
         struct workloads *workloads;
         const char *what;                      /* the current request to the API */
         void (*next)(struct manifests_run *m); /* called after it */
+        int64_t end;                           /* until the Services that were taken out are gone */
 };
 
 static void on_manifests_call(const char *error, void *arg)
@@ -186,18 +191,80 @@ static void prune_say(json_t *object, void *arg)
 
 static void prune_add(json_t *object, void *arg) { add_document(arg, object); }
 
+static void prune_add_service(json_t *object, void *arg)
+{
+        const char *kind = json_string_value(json_object_get(object, "kind"));
+        if (kind && streq(kind, "Service"))
+                add_document(arg, object);
+}
+
 static void manifests_pruned(struct manifests_run *m)
 {
         each_pruned(m, prune_say, m->op.step);
         workloads_wait(m->workloads, on_manifests_ready, m);
 }
 
-static void manifests_prune(struct manifests_run *m)
+static void manifests_prune_all(struct manifests_run *m)
 {
         struct str documents CLEANUP(str_release) = { 0 };
         each_pruned(m, prune_add, &documents);
         manifests_ask(m, KUBE_DELETE, str_text(&documents),
                 "objects that were taken out cannot be deleted", manifests_pruned);
+}
+
+/* ---- Services go first: whoever holds their load balancer may be taken out too ---- */
+
+static void pruned_look(struct op *o);
+
+static const char *pruned_left(json_t *objects)
+{
+        size_t i;
+        json_t *o;
+        json_array_foreach(objects, i, o) if (json_is_object(o)) return object_name(o);
+        return NULL;
+}
+
+static void on_pruned_look(json_t *objects, const char *error, void *arg)
+{
+        struct manifests_run *m = arg;
+        if (op_over(&m->op))
+                return;
+        const char *left = pruned_left(objects);
+        if (!error && !left)
+                manifests_prune_all(m);
+        else if (clock_ms() < m->end)
+                op_later(&m->op, LOOK_MS, pruned_look);
+        else
+                op_fail(&m->op, ETIMEDOUT, EXIT_STEP,
+                        "kubectl describe service says why; if nothing is left that could remove its load balancer, remove its finalizer, and run slipway up again",
+                        "the Service %s, which was taken out, is not gone after %d s%s%s",
+                        left ? left : "", BALANCER_MS / 1000, error ? ": " : "",
+                        error ? error : "");
+}
+
+static void pruned_look(struct op *o)
+{
+        struct manifests_run *m = (struct manifests_run *)o;
+        struct str documents CLEANUP(str_release) = { 0 };
+        each_pruned(m, prune_add_service, &documents);
+        kube_answers(o->site->kube, KUBE_GET, str_text(&documents), on_pruned_look, m);
+}
+
+static void pruned_services(struct manifests_run *m)
+{
+        m->end = clock_ms() + BALANCER_MS;
+        pruned_look(&m->op);
+}
+
+static void manifests_prune(struct manifests_run *m)
+{
+        struct str documents CLEANUP(str_release) = { 0 };
+        each_pruned(m, prune_add_service, &documents);
+        if (documents.len)
+                manifests_ask(m, KUBE_DELETE, str_text(&documents),
+                        "Services that were taken out cannot be deleted", pruned_services);
+        else
+                manifests_prune_all(m);
 }
 
 static void manifests_next(struct manifests_run *m);

@@ -159,6 +159,7 @@ static void addon_clash(const struct cluster *c, const struct addon *a, struct p
                 const char *why;
         } clashes[] = {
                 { ADDON_KUBE_VIP, ADDON_METALLB, "would both answer for the same Services" },
+                { ADDON_INGRESS, ADDON_TRAEFIK, "would both have the IngressClass traefik" },
                 { ADDON_PROMETHEUS, ADDON_KUBE_PROMETHEUS,
                         "would both run node-exporter at port 9100 of every node" },
         };
