@@ -4,6 +4,7 @@
 
 #include "cluster/apply/readiness.h"
 #include "cluster/apply/roll.h"
+#include "cluster/apply/workloads.h"
 #include "cluster/site/proven.h"
 #include "config/fabric.h"
 #include "kube/wait.h"
@@ -254,30 +255,7 @@ void step_node_ready(struct step *s)
 
 /* ---- DNS ---- */
 
-static void steps_api_ask_dns(evutil_socket_t fd, short what, void *arg);
-
-static void on_dns(const struct kube_reply *reply, void *arg)
-{
-        static const struct timeval soon = { .tv_usec = 200000 };
-        struct step *s = arg;
-        struct site *site = s->arg;
-        if (s->state != STEP_RUNNING) /* the step has timed out */
-                return;
-        if (reply->body && deployment_available(reply->body)) {
-                step_done(s, NULL);
-                return;
-        }
-        waiting_for(s, site->kube, "waiting for CoreDNS");
-        event_add(site->dns_timer, &soon);
-}
-
-static void steps_api_ask_dns(evutil_socket_t fd, short what, void *arg)
-{
-        struct step *s = arg;
-        struct site *site = s->arg;
-        kube_request(site->kube, "GET", "/apis/apps/v1/namespaces/kube-system/deployments/coredns",
-                NULL, NULL, 0, on_dns, s);
-}
+static void on_dns_ready(void *arg) { step_done(arg, NULL); }
 
 void step_dns(struct step *s)
 {
@@ -290,6 +268,9 @@ void step_dns(struct step *s)
         }
         step_deadline(s, WAIT_SECONDS,
                 "kubectl -n kube-system describe pods -l k8s-app=kube-dns says why");
-        site->dns_timer = event_new(site->base, -1, 0, steps_api_ask_dns, s);
-        steps_api_ask_dns(-1, 0, s);
+        struct workloads *w = workloads_new(site, s);
+        json_auto_t *objects = json_pack("[{s:s, s:s, s:{s:s, s:s}}]", "apiVersion", "apps/v1",
+                "kind", "Deployment", "metadata", "name", "coredns", "namespace", "kube-system");
+        workloads_add(w, objects);
+        workloads_wait(w, on_dns_ready, s);
 }

@@ -207,8 +207,6 @@ void site_release(struct site *s)
         fetch_free(s->fetch);
         http_free(s->http);
         items_free(s->items, s->item_count * (s->arch_count ? s->arch_count : 1));
-        if (s->dns_timer)
-                event_free(s->dns_timer);
         if (s->api_timer)
                 event_free(s->api_timer);
         if (s->verify_timer)

@@ -197,7 +197,7 @@ struct site {
         size_t tunnel_count;
         char *tunnel_dir;
         struct kube_call *watch, *wait;
-        struct event *dns_timer, *verify_timer, *api_timer, *own_images_timer;
+        struct event *verify_timer, *api_timer, *own_images_timer;
         struct step *api;
         struct { /* links: pool.c */
                 struct slot_owner owner;
