@@ -6,7 +6,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from harness import NEWEST, WithAddons, programs, until
+from harness import HERE, NEWEST, SLIPWAY, WithAddons, programs, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 PROBE = "slipway.dev/probe:0.1.0"
@@ -110,10 +110,11 @@ def test_a_load_balancer_has_an_address_of_the_range(cluster):
 
 
 def test_an_image_is_pushed_from_here_and_pulled_on_every_node(cluster):
-    archive = cluster.dir / "app.tar"
-    archive.write_bytes(subprocess.run(cluster.ssh_argv("worker-1", f"ctr -n k8s.io images export --local - {PROBE}"), stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
+    archive, agent = cluster.dir / "app.tar", os.environ.get("AGENT") or SLIPWAY.parent / "src/agent/agent"
+    # not the nodes' own image: a kubelet that pulled the same one by another name asks for its own name again
+    subprocess.run([HERE / "image.sh", "team/app:1", archive, f"{agent}=/probe"], check=True)
     with forwarded(cluster, "-n", "registry", "service/registry", ":80") as port:
-        subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"oci-archive:{archive}", f"docker://localhost:{port}/team/app:1"], check=True, capture_output=True)
+        subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"docker-archive:{archive}", f"docker://localhost:{port}/team/app:1"], check=True, capture_output=True)
         tags = json.loads(urllib.request.urlopen(f"http://localhost:{port}/v2/team/app/tags/list", timeout=20).read())
     assert tags["tags"] == ["1"]
     cluster.kubectl("apply", "-f", "-", text=PULLED)
@@ -137,7 +138,8 @@ def test_coredns_follows_its_load(cluster):
 
 
 def test_a_problem_of_the_kernel_is_a_condition(cluster):
-    until("the condition is there", lambda: conditions(cluster, "worker-1").get("ReadonlyFilesystem", {}).get("status") == "False")
+    """All machines of this computer have one kernel: the message of a run less than five minutes ago counts too."""
+    until("the condition is there", lambda: "ReadonlyFilesystem" in conditions(cluster, "worker-1"))
     cluster.on("worker-1", "echo '<3>EXT4-fs (vdz): Remounting filesystem read-only' > /dev/kmsg")
     until("it is true", lambda: conditions(cluster, "worker-1")["ReadonlyFilesystem"]["status"] == "True")
     assert conditions(cluster, "worker-1")["ReadonlyFilesystem"]["reason"] == "FilesystemIsReadOnly"
