@@ -6,7 +6,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from harness import NEWEST, Machines, programs, until
+from harness import HERE, NEWEST, SLIPWAY, WithAddons, programs, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 PROBE = "slipway.dev/probe:0.1.0"
@@ -60,7 +60,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def cluster():
-    with Machines("addons-own", SPEC) as c:
+    with WithAddons("addons-own", SPEC) as c:
         c.slipway("up")
         yield c
 
@@ -83,6 +83,14 @@ def forwarded(cluster, *what):
         p.wait()
 
 
+def said(url):
+    """None while nobody answers."""
+    try:
+        return urllib.request.urlopen(url, timeout=5).read()
+    except OSError:
+        return None
+
+
 def test_what_they_promise_is_proven(cluster):
     answer = json.loads(cluster.slipway("verify", "-o", "json").stdout)
     assert answer["works"]
@@ -97,15 +105,16 @@ def test_a_load_balancer_has_an_address_of_the_range(cluster):
     cluster.kubectl("apply", "-f", "-", text=BALANCED)
     ip = until("the Service has an address", lambda: cluster.kubectl("get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}"))
     assert ip in [f"10.175.0.{n}" for n in (*range(200, 204), *range(208, 212))]
-    assert until("it answers", lambda: urllib.request.urlopen(f"http://{ip}/", timeout=5).read()) == b"web\n"
+    assert until("it answers", lambda: said(f"http://{ip}/")) == b"web\n"
     cluster.kubectl("delete", "service/web", "deployment/web")
 
 
 def test_an_image_is_pushed_from_here_and_pulled_on_every_node(cluster):
-    archive = cluster.dir / "app.tar"
-    archive.write_bytes(subprocess.run(cluster.ssh_argv("worker-1", f"ctr -n k8s.io images export --local - {PROBE}"), stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
+    archive, agent = cluster.dir / "app.tar", os.environ.get("AGENT") or SLIPWAY.parent / "src/agent/agent"
+    # not the nodes' own image: a kubelet that pulled the same one by another name asks for its own name again
+    subprocess.run([HERE / "image.sh", "team/app:1", archive, f"{agent}=/probe"], check=True)
     with forwarded(cluster, "-n", "registry", "service/registry", ":80") as port:
-        subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"oci-archive:{archive}", f"docker://localhost:{port}/team/app:1"], check=True, capture_output=True)
+        subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"docker-archive:{archive}", f"docker://localhost:{port}/team/app:1"], check=True, capture_output=True)
         tags = json.loads(urllib.request.urlopen(f"http://localhost:{port}/v2/team/app/tags/list", timeout=20).read())
     assert tags["tags"] == ["1"]
     cluster.kubectl("apply", "-f", "-", text=PULLED)
@@ -129,7 +138,8 @@ def test_coredns_follows_its_load(cluster):
 
 
 def test_a_problem_of_the_kernel_is_a_condition(cluster):
-    until("the condition is there", lambda: conditions(cluster, "worker-1").get("ReadonlyFilesystem", {}).get("status") == "False")
+    """All machines of this computer have one kernel: the message of a run less than five minutes ago counts too."""
+    until("the condition is there", lambda: "ReadonlyFilesystem" in conditions(cluster, "worker-1"))
     cluster.on("worker-1", "echo '<3>EXT4-fs (vdz): Remounting filesystem read-only' > /dev/kmsg")
     until("it is true", lambda: conditions(cluster, "worker-1")["ReadonlyFilesystem"]["status"] == "True")
     assert conditions(cluster, "worker-1")["ReadonlyFilesystem"]["reason"] == "FilesystemIsReadOnly"
@@ -150,3 +160,17 @@ def test_what_somebody_changed_is_told(cluster):
     status, answer = cluster.status()
     assert status == 7 and any("addon registry: registry was changed by kubectl" in p for p in answer["problems"]), answer["problems"]
     cluster.kubectl("-n", "registry", "scale", "deployment/registry", "--replicas=1")
+
+
+def test_what_is_taken_out_goes(cluster):
+    """Also the addresses of the cache, and the volume of the registry."""
+    cluster.write()
+    cluster.slipway("up")
+    for what in (("-n", "kube-system", "daemonset", "nodelocaldns"), ("-n", "kube-system", "hpa", "coredns"), ("-n", "registry", "deployment", "registry"), ("-n", "registry", "daemonset", "registry-forwarder"),
+                 ("-n", "registry", "pvc", "registry"), ("-n", "kube-system", "daemonset", "node-problem-detector"), ("-n", "kube-system", "daemonset", "kube-vip"),
+                 ("-n", "kube-system", "deployment", "kube-vip-cloud-provider"), ("clusterrole", "system:kube-vip"), ("-n", "kube-system", "deployment", "metrics-server"), ("storageclass", "local-path")):
+        until(f"{what[-1]} is gone", lambda: cluster.gone(*what))
+    for node in ("control-1", "worker-1"):
+        assert "169.254.20.10" not in cluster.on(node, "grep -A1 clusterDNS /var/lib/kubelet/config.yaml")
+        until("the cache's address is gone", lambda: "169.254.20.10" not in cluster.on(node, "ip -o address"))
+    assert json.loads(cluster.slipway("verify", "-o", "json").stdout)["works"] and cluster.status()[0] == 0
