@@ -164,6 +164,13 @@ def named(hosts, *argv):
     return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts, *argv]
 
 
+def different(before, now):
+    """What a message says of two listings."""
+    if not isinstance(before, dict):
+        return f"before: {before}\nnow: {now}"
+    return "\n".join(f"{k}\n  before: {before.get(k)}\n  now: {now.get(k)}" for k in {**before, **now} if before.get(k) != now.get(k))
+
+
 class OnCloud:
     """A cluster on such machines: slipway in a directory, kubectl, and what both clouds' tests ask. `cloud` is asked and told: env(), servers(), listing(),
     ours(prefix), delete(name), stop(name)."""
@@ -219,7 +226,9 @@ class OnCloud:
         """Nothing is left, and what others have is as it was."""
         prefix = self.prefix()
         self.slipway("down", "--yes")
-        assert self.booting.running() == {} and not self.cloud.ours(prefix) and self.cloud.listing() == self.before
+        left, now = self.cloud.ours(prefix), self.cloud.listing()
+        assert self.booting.running() == {} and not left, f"left: {left} {self.booting.running()}"
+        assert now == self.before, different(self.before, now)
 
     def is_whole(self, version=NEWEST):
         """The nodes are the machines that the cloud lists, which are the ones that run; each has its name from its user-data."""
