@@ -13,8 +13,8 @@ from pathlib import Path
 
 import openstack
 import pytest
-from booting import Booting, OnCloud, short_life
-from harness import CACHE, NEWEST, SHARED_DISK, SLIPWAY, until
+from booting import Booting, OnCloud, long_life, short_life
+from harness import CACHE, NEWEST, PREVIOUS, SHARED_DISK, SLIPWAY, until
 from test_openstack_cluster import CLEAN, FILE
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
@@ -206,3 +206,7 @@ def test_life(cloud):
     r = c.run(SLIPWAY, "up", "--yes")
     assert r.returncode == 6 and "no disk for worker-1" in r.stderr, r.stdout + r.stderr
     short_life(c)
+
+
+def test_long_life(cloud):
+    long_life(cluster(*cloud, 3, 2, PREVIOUS))
