@@ -40,6 +40,7 @@ test:
 # What is too long for make test: large clusters, long runs of kills.
 soak:
 	@scripts/setup.sh test
+	@scripts/setup.sh openstack
 	@tests/run.py soak
 
 # Figures for docs/benchmarks.md.

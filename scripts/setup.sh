@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a task needs on a Debian or Ubuntu computer, and nothing that is there already.
-#   scripts/setup.sh build|demo|test|bench
+#   scripts/setup.sh build|demo|test|bench|openstack
 # Packages come from apt; Python modules (and Go, where the computer has none that is new enough) from PyPI into a virtual
 # environment outside the checkout, linked at $SLIPWAY_CACHE/venv (of a demo, which needs Go alone: $SLIPWAY_CACHE/go).
 set -euo pipefail
@@ -75,6 +75,8 @@ install() {
     case $p in
     haproxy | keepalived | docker-registry) "${as[@]}" systemctl -q disable "$p" 2>/dev/null || true ;;
     openssh-server) "${as[@]}" systemctl -q disable ssh 2>/dev/null || true ;;
+    mariadb-server) "${as[@]}" systemctl -q disable mariadb 2>/dev/null || true ;;
+    rabbitmq-server) "${as[@]}" systemctl -q disable rabbitmq-server epmd.service epmd.socket 2>/dev/null || true ;;
     cloud-init) "${as[@]}" sh -c 'mkdir -p /etc/cloud && touch /etc/cloud/cloud-init.disabled' ;;
     esac
   done
@@ -99,7 +101,7 @@ environment() {
   local name=$1 what=$2 key venv
   shift 2
   # made anew when a list of modules changes, or Python
-  key=$( (for a; do case $a in -r) ;; *.txt) cat "$a" ;; *) printf '%s' "$a" ;; esac; done; echo; /usr/bin/python3 --version) | sha256sum | cut -c1-12)
+  key=$( (for a; do case $a in -r | -c) ;; *.txt) cat "$a" ;; *) printf '%s' "$a" ;; esac; done; echo; /usr/bin/python3 --version) | sha256sum | cut -c1-12)
   venv=$cache/$name-$key
   if [ ! -e "$venv/.done" ]; then
     say "$what, from PyPI (a minute or two)"
@@ -116,6 +118,8 @@ go_command() { if go_new_enough; then rm -f "$cache/go"; else environment go "th
 python() { go_command && environment venv "Python modules for the tests" -r tests/requirements.txt; }
 # What the benches compare with.
 ansible() { environment ansible "Ansible" -r tests/bench/requirements.txt; }
+# The services of a real OpenStack, which only the stage soak-openstack starts (tests/peers/openstack.sh).
+openstack() { environment openstack "OpenStack's services" -r tests/peers/openstack-requirements.txt -c tests/peers/openstack-constraints.txt; }
 
 # Not needed, and worth having: three builds of everything in a minute less, when the one before was not long ago.
 compiler_cache() { install ccache || say "without ccache, builds take longer"; }
@@ -126,5 +130,6 @@ build) install $build ;;
 demo) install $demo && go_command ;;
 test) install $test && compiler_cache && python ;;
 bench) install $test && python && ansible ;;
-*) echo "usage: scripts/setup.sh build|demo|test|bench" >&2; exit 2 ;;
+openstack) install mariadb-server rabbitmq-server && openstack ;;
+*) echo "usage: scripts/setup.sh build|demo|test|bench|openstack" >&2; exit 2 ;;
 esac

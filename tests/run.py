@@ -186,7 +186,7 @@ def clusters(*paths):
 
 def others(directory):
     """Whatever is there and in no row of OWN_STAGE: a new file runs without one."""
-    named = {p for row in OWN_STAGE.values() for p in row}
+    named = {OPENSTACK, *(p for row in OWN_STAGE.values() for p in row)}
     return [path for p in sorted((ROOT / "tests" / directory).glob("test_*.py")) if (path := f"{directory}/{p.name}") not in named]
 
 
@@ -210,6 +210,7 @@ OWN_STAGE = {
     "services": ["machines/test_services.py"],
     "clouds": ["peers/test_aws_cluster.py", "peers/test_openstack_cluster.py"],
 }
+OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
     "build": (build_slipway, []),
@@ -253,6 +254,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons_more": (soak("addons_more"), ["build", "upstream", "addons"]),
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
+    "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),

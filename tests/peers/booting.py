@@ -88,20 +88,20 @@ class Booting:
     # ---- machines, by the cloud's ids ----
 
     def files(self, id, gateway, data):
-        """The resolver is this computer, where nobody listens: questions are refused at once."""
+        """The resolver is this computer, where nobody listens: questions are refused at once. data: the user-data, or all files of the seed."""
         root = self.dir / "files" / id
         settings = root / "etc" / "cloud" / "cloud.cfg.d" / "90_dpkg.cfg"
         settings.parent.mkdir(parents=True)
         settings.write_text(SETTINGS.format(source=self.source))
         (root / "etc" / "resolv.conf").write_text(f"nameserver {gateway}\n")
-        for name, content in SEEDS[self.source](id, data).items():
+        for name, content in (data if isinstance(data, dict) else SEEDS[self.source](id, data)).items():
             path = root / "var" / "lib" / "cloud" / "seed" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         return root
 
     def boot(self, id, ip, subnet, mac, data):
-        """data: the user-data, as the machine gets it."""
+        """data: the user-data, as the machine gets it, or all files of its seed."""
         net = ipaddress.ip_network(subnet)
         self.at[id] = ip
         self.booted.append(id)
@@ -121,6 +121,11 @@ class Booting:
     def remove(self, id):
         if id in self.at:
             self.later(id, lambda: self.machine("stop", short(id)))
+
+    def fails(self, id):
+        """What failed at a machine, after what was begun at it is done."""
+        self.last[self.at[id]].join()
+        return [f for f in self.failed if short(id) in f]
 
     def running(self):
         """{id: address}"""
@@ -157,6 +162,13 @@ class Booting:
 def named(hosts, *argv):
     """A command that finds names in a file of its own in place of /etc/hosts."""
     return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts, *argv]
+
+
+def different(before, now):
+    """What a message says of two listings."""
+    if not isinstance(before, dict):
+        return f"before: {before}\nnow: {now}"
+    return "\n".join(f"{k}\n  before: {before.get(k)}\n  now: {now.get(k)}" for k in {**before, **now} if before.get(k) != now.get(k))
 
 
 class OnCloud:
@@ -214,7 +226,9 @@ class OnCloud:
         """Nothing is left, and what others have is as it was."""
         prefix = self.prefix()
         self.slipway("down", "--yes")
-        assert self.booting.running() == {} and not self.cloud.ours(prefix) and self.cloud.listing() == self.before
+        left, now = self.cloud.ours(prefix), self.cloud.listing()
+        assert self.booting.running() == {} and not left, f"left: {left} {self.booting.running()}"
+        assert now == self.before, different(self.before, now)
 
     def is_whole(self, version=NEWEST):
         """The nodes are the machines that the cloud lists, which are the ones that run; each has its name from its user-data."""

@@ -1,6 +1,6 @@
 """An OpenStack on paper: keystone, nova, neutron, octavia, glance and cinder, as many calls as slipway makes, answered from memory. It keeps what real ones
 keep (a port binds to one server, an address is given once, a network with ports is not deleted, quotas), and misbehaves by (call, nth).
-For tests that must be quick; the real services judge in test_openstack.py."""
+For tests that must be quick; the real services judge in test_openstack_real.py."""
 import ipaddress
 import json
 import threading
