@@ -40,7 +40,7 @@ def tool(tmp_path, outputs):
 
 def test_targets(tmp_path):
     c, w1, w2 = tool(tmp_path, said()).must("list")
-    assert c == {"node": "control-1", "state": "running", "host": "192.0.2.11", "user": "ops", "key": str(tmp_path / "keys/boats"), "bastion": None, "port": 2222, "sudo": True,
+    assert c == {"node": "control-1", "state": "running", "host": "192.0.2.11", "user": "ops", "key": str(tmp_path / "keys/boats"), "bastion": None, "ownBastion": False, "port": 2222, "sudo": True,
                  "knownHosts": None, "acceptNew": True, "options": ["ServerAliveInterval=5"], "ip": "10.64.0.11", "providerID": None, "zone": "fsn1", "endpoint": "10.64.0.11", "balancer": None}
     assert [m["host"] for m in (w1, w2)] == ["192.0.2.21", "10.64.0.22"], "without an address it is the ip"
 

@@ -24,7 +24,7 @@ spec:
 def test_targets(tmp_path):
     t = Tool(tmp_path, SSH)
     c, w1, w2 = t.must("list", env=dict(os.environ, HOME="/home/ann"))
-    assert c == {"node": "ip-192-0-2-11", "state": "running", "host": "192.0.2.11", "user": "ops", "key": "/home/ann/.ssh/boats", "bastion": "ops@jump.example.net",
+    assert c == {"node": "ip-192-0-2-11", "state": "running", "host": "192.0.2.11", "user": "ops", "key": "/home/ann/.ssh/boats", "bastion": "ops@jump.example.net", "ownBastion": False,
                  "port": 2222, "sudo": True, "knownHosts": None, "acceptNew": True, "options": ["ServerAliveInterval=5"], "ip": "192.0.2.11", "providerID": None, "zone": None, "endpoint": "192.0.2.11", "balancer": None}
     assert (w1["host"], w1["user"], w1["port"], w1["sudo"]) == ("w1.example.net", "root", 22, False)
     assert (w2["host"], w2["user"], w2["port"], w2["sudo"]) == ("192.0.2.22", "ops", 2222, True)

@@ -46,7 +46,7 @@ def test_nothing_is_there_yet(paper):
 @pytest.mark.parametrize("args,word", [
     (["ssh"], "needs an argument: NODE"), (["ssh", "wroker-1"], "did you mean worker-1?"), (["logs", "zzz"], "it has: control-1, worker-1"),
     (["logs", "worker-1", "--lines", "x"], "not a number"), (["token", "creat"], "did you mean 'slipway token create'?"),
-    (["token", "list", "abc"], "does not take 'abc'"), (["token", "create", "abcdef.0123456789abcdef"], "name that with --token-file"),
+    (["token", "list", "abc"], "does not take the argument 'abc'"), (["token", "create", "abcdef.0123456789abcdef"], "name that with --token-file"),
     (["token", "create", "--token", "abcdef.0123456789abcdef"], "did you mean --token-file?"), (["status", "now"], "does not take the argument 'now'"),
 ])
 def test_said_wrong(paper, args, word):
