@@ -112,4 +112,4 @@ def test_nothing_is_left_to_do(cluster):
 def test_no_way_back_that_nobody_could_read(cluster):
     cluster.write(TEXT.format(hardening="kubeadm"))
     r = cluster.slipway("plan")
-    assert r.returncode == 4 and "is encrypted" in r.stderr and "encryption: secretbox" in r.stderr, r.stderr
+    assert r.returncode == 4 and "are encrypted" in r.stderr and "encryption: secretbox" in r.stderr, r.stderr
