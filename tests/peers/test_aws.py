@@ -267,6 +267,18 @@ def test_filters_are_ignored(front, tmp_path):
     assert ours(front, "fghij") == {}
 
 
+def test_a_reservation_without_instances(front, tmp_path):
+    """As AWS answers for a while after an instance was made or has ended."""
+    c = Cloud(front, tmp_path, pools=SMALL)
+    c.tool("up")
+    instance = client(front, "ec2").describe_instances()["Reservations"][0]["Instances"][0]["InstanceId"]
+    front.hidden = {instance: time.monotonic() + 3600}
+    assert {m["state"] for m in c.machines().values()} != {"running"}
+    front.hidden = {}
+    assert {m["state"] for m in c.machines().values()} == {"running"}
+    c.tool("down")
+
+
 # ---- what Kubernetes' controllers made ----
 
 OWNED = {"kubernetes.io/cluster/kraken-abcde": "owned"}

@@ -13,10 +13,11 @@ struct answers instances_flat(struct aws_run *w, const struct answers *reservati
         for (size_t i = 0; i < reservations->n; i++)
                 out.n += r[i].instances.n;
         out.v = arena_alloc(&w->arena, (out.n + 1) * sizeof(struct aws_instance));
-        char *at = out.v;
+        struct aws_instance *at = out.v;
         for (size_t i = 0; i < reservations->n; i++) {
-                memcpy(at, r[i].instances.v, r[i].instances.n * sizeof(struct aws_instance));
-                at += r[i].instances.n * sizeof(struct aws_instance);
+                const struct aws_instance *found = r[i].instances.v;
+                for (size_t k = 0; k < r[i].instances.n; k++) /* some reservations have none left */
+                        *at++ = found[k];
         }
         return out;
 }
