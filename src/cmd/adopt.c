@@ -78,8 +78,8 @@ static int take_in(const struct options *o, struct arena *a, struct adopt *found
         if (r == 0)
                 r = adopt_record(id.dir, a, err);
         if (r == 0)
-                print("%s: %zu nodes, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n",
-                        c->name, c->node_count, c->kubernetes.text);
+                print("%s: %zu node%s, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n",
+                        c->name, c->node_count, c->node_count == 1 ? "" : "s", c->kubernetes.text);
         if (opened)
                 identity_release(&id);
         return r;

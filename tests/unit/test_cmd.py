@@ -173,6 +173,13 @@ spec:
 """
 
 
+def test_one_node_is_one(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert f"x: Kubernetes {NEWEST}, 1 node (1 control-plane, 1 etcd, 1 worker): no errors" in slipway("check", cwd=tmp_path).stdout
+    (tmp_path / "cluster.yaml").write_text(UPGRADED.replace("{name: c1", "{name: c2, address: 192.0.2.2}, {name: c3, address: 192.0.2.3}, {name: c1"))
+    assert ", 3 nodes (3 control-plane" in slipway("check", cwd=tmp_path).stdout
+
+
 @pytest.mark.parametrize("by, status, sentence, hint", [
     ("etcd restore", 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
     (None, 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
