@@ -210,6 +210,7 @@ OWN_STAGE = {
     "services": ["machines/test_services.py"],
     "clouds": ["peers/test_aws_cluster.py", "peers/test_openstack_cluster.py"],
 }
+AWS = ["peers/test_aws.py", "peers/test_aws_cloud.py"]  # half of the providers' time
 OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -225,6 +226,8 @@ STAGES = {
     "services": (clusters(*OWN_STAGE["services"]), ["build", "upstream", "helm"]),
     "machines": (clusters(*others("machines")), ["build", "upstream"]),
     "judges": (judges, ["build", "upstream"]),
+    "peers-aws": (room(*AWS), ["build", "upstream"]),  # the longest rooms first; every test has its own cloud and directory, so both may run at once
+    "peers-openstack": (room(*(p for p in others("peers") if p not in AWS)), ["build", "upstream"]),
     "provider": (room("provider"), ["build", "upstream"]),
     "agent": (room("agent"), ["build", "upstream"]),
     "kube": (room("kube"), ["build", "upstream"]),
@@ -234,7 +237,6 @@ STAGES = {
     "golden": (golden, ["build"]),
     "ui": (room("ui"), ["build"]),
     "cloud": (room("cloud"), ["build"]),
-    "peers": (room(*others("peers")), ["build", "upstream"]),
     "setup": (room("setup"), ["build", "upstream"]),
 }
 # `make soak`: only when asked for.
@@ -271,7 +273,7 @@ ASKED = {
 }
 ALL = STAGES | SOAK | ASKED
 QUIET = {"unit", "sanitizers", "build-sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these
-ROOMS = {"provider", "agent", "kube", "link", "artifact", "ui", "cloud", "peers", "setup"}
+ROOMS = {"peers-aws", "peers-openstack", "provider", "agent", "kube", "link", "artifact", "ui", "cloud", "setup"}
 # The kinds of stage that each lane takes, and which it likes best.
 LANES = [("cluster", "room", "quiet"), ("cluster", "room", "quiet"), ("quiet", "room")]
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cluster/adopt/adopt.h"
+#include "cluster/site/record.h"
 #include "cmd/operate.h"
 
 /* USER@HOST[:PORT]; -O passes options to ssh (like its -o), --key names a key. */
@@ -53,6 +54,15 @@ static int write_policy(
         return write_file(o, path, &s, err);
 }
 
+/* The record's hosts are written by the first run. */
+static int adopt_record(const char *dir, struct arena *a, struct error *err)
+{
+        struct host_records record;
+        int r = records_read(dir, a, &record, err);
+        record.adopted = true;
+        return r < 0 ? r : records_write(dir, &record, err);
+}
+
 static int take_in(const struct options *o, struct arena *a, struct adopt *found, struct error *err)
 {
         struct cluster *c;
@@ -64,10 +74,13 @@ static int take_in(const struct options *o, struct arena *a, struct adopt *found
         if (r == 0)
                 r = identity_adopt(
                         o->state ? o->state : ".slipway", c, &given, time(NULL), &id, err);
+        bool opened = r == 0;
         if (r == 0)
-                print("%s: %zu nodes, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n",
-                        c->name, c->node_count, c->kubernetes.text);
+                r = adopt_record(id.dir, a, err);
         if (r == 0)
+                print("%s: %zu node%s, Kubernetes %s. Nothing on them was changed.\nlook:  slipway plan\ngo on: slipway up\n",
+                        c->name, c->node_count, c->node_count == 1 ? "" : "s", c->kubernetes.text);
+        if (opened)
                 identity_release(&id);
         return r;
 }

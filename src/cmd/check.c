@@ -57,8 +57,8 @@ int cmd_check(const struct options *o, struct error *err)
                         return r;
                 if (o->hardening)
                         return hardening_check(o, c, err);
-                print("%s: Kubernetes %s, %zu nodes (%zu control-plane, %zu etcd, %zu worker): no errors\n",
-                        c->name, c->kubernetes.text, c->node_count,
+                print("%s: Kubernetes %s, %zu node%s (%zu control-plane, %zu etcd, %zu worker): no errors\n",
+                        c->name, c->kubernetes.text, c->node_count, c->node_count == 1 ? "" : "s",
                         cluster_count(c, ROLE_CONTROL_PLANE), cluster_count(c, ROLE_ETCD),
                         cluster_count(c, ROLE_WORKER));
                 return EXIT_OK;

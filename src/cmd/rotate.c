@@ -4,6 +4,7 @@
 
 #include "cluster/certs/rotate.h"
 #include "cluster/site/removed.h"
+#include "cluster/up/up.h"
 #include "cmd/operate.h"
 #include "cmd/reach.h"
 
@@ -62,6 +63,15 @@ static int rotate_look(const struct options *o, struct error *err)
         return e < 0 ? e : site_must_exist(&r.site, err);
 }
 
+/* Inspects the nodes as 'plan' does. A rotation that cannot begin is not written to the state
+ * directory, where the next 'up' would continue it. */
+static int rotate_reach(const struct options *o, struct error *err)
+{
+        struct reach r CLEANUP(reach_release) = { 0 };
+        int e = reach_open(&r, o, err);
+        return e < 0 || identity_rotating(&r.site.identity) ? e : up_observe(&r.site, err);
+}
+
 int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct error *err)
 {
         struct arena a CLEANUP(arena_release) = { 0 };
@@ -71,6 +81,8 @@ int cmd_rotate(const struct options *o, const char *verb, unsigned set, struct e
                 r = rotate_check_encryption(c, err);
         if (r == 0)
                 r = rotate_look(o, err);
+        if (r == 0)
+                r = rotate_reach(o, err);
         if (r == 0)
                 r = identity_rotate(operate_state(o), c, set, time(NULL), err);
         return r < 0 ? r : cmd_rotation(o, verb, false, err);

@@ -170,10 +170,11 @@ static void lines(struct follow *f, const json_t *answer)
                         json_object_get(answer, "etcd"), etcd);
                 status_watch_compare(status_watch_text_of(answer, "cluster"), last, answer, whole);
         } else {
-                say("%s is %s, %zu nodes", status_watch_text_of(answer, "cluster"),
+                size_t n = json_array_size(json_object_get(answer, "nodes"));
+                say("%s is %s, %zu node%s", status_watch_text_of(answer, "cluster"),
                         json_is_true(json_object_get(answer, "healthy")) ? "healthy"
                                                                          : "not healthy",
-                        json_array_size(json_object_get(answer, "nodes")));
+                        n, n == 1 ? "" : "s");
         }
         problems("problem", now, before);
         problems("solved", before, now);

@@ -20,7 +20,8 @@ static void say_use(const struct site *s)
                 print("%s is up: %zu of %zu nodes are Ready.\n", s->cluster->name,
                         s->count - lacking, s->count);
         else
-                print("%s is up: %zu nodes.\n", s->cluster->name, s->count);
+                print("%s is up: %zu node%s.\n", s->cluster->name, s->count,
+                        s->count == 1 ? "" : "s");
         if (s->cluster->network.fabric.kind == FABRIC_NONE)
                 print("next:       its nodes are registered and become Ready with a fabric: kubectl apply -f FABRIC.yaml (or network.fabric: custom, and up "
                       "again)\n");

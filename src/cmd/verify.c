@@ -46,14 +46,17 @@ static int verify_lock(struct site *s, struct error *err)
 int cmd_verify(const struct options *o, struct error *err)
 {
         struct reach r CLEANUP(reach_release) = { 0 };
+        struct lines *lines = NULL;
         json_t *answer = NULL;
         int e = reach_api(&r, o, err);
         if (e == 0)
                 e = verify_lock(&r.site, err);
         if (e == 0 && !cmd_json(o))
-                lines_observe(&r.site.run);
+                lines = lines_observe(&r.site.run);
         if (e == 0)
                 e = verify_cluster(&r.site, &answer, err);
+        if (lines)
+                lines_end(lines);
         if (answer && cmd_json(o))
                 print_json(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         else if (answer)

@@ -188,13 +188,14 @@ bool emit_has_default(const struct field *f)
         return f->type != T_INT || (!f->min && !f->max) || strtol(f->def, NULL, 10) >= f->min;
 }
 
-static json_t *field_schema(struct emit *e, const struct field *f)
+static json_t *field_schema(struct emit *e, const struct schema *s, const struct field *f)
 {
         json_t *o = json_object();
         if (f->later)
-                set(o, "description", json_sprintf("%s Not implemented yet: refused.", f->help));
-        else if (f->help)
-                set_text(o, "description", f->help);
+                set(o, "description",
+                        json_sprintf("%s Not implemented yet: refused.", schema_help(s, f)));
+        else
+                set_text(o, "description", schema_help(s, f));
         if (f->later && !e->crd) { /* a structural schema has no way to say this */
                 set(o, "not", json_object());
                 return o;
@@ -214,10 +215,9 @@ static json_t *struct_body(struct emit *e, const struct schema *s)
 {
         json_t *o = typed("object"), *fields = json_object(), *required = json_array();
         bool one_of = false;
-        if (s->help)
-                set_text(o, "description", s->help);
+        set_text(o, "description", schema_help(s, NULL));
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {
-                set(fields, f->name, field_schema(e, f));
+                set(fields, f->name, field_schema(e, s, f));
                 one_of |= f->flags & F_ONE_OF;
                 if (f->flags & F_REQUIRED && !f->later)
                         json_array_append_new(required, json_string(f->name));

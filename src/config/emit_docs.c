@@ -143,9 +143,9 @@ static void add_limit(struct str *s, const struct field *f, int64_t v)
                 str_addf(s, "%" PRId64, v);
 }
 
-static void add_meaning(struct str *s, const struct field *f)
+static void add_meaning(struct str *s, const struct schema *schema, const struct field *f)
 {
-        add_cell(s, f->help ? f->help : "");
+        add_cell(s, schema_help(schema, f));
         if (f->later) {
                 str_add(s, " **Not implemented yet, and refused** (");
                 add_cell(s, f->later);
@@ -195,7 +195,7 @@ static void docs_struct(struct docs *d, size_t i)
         str_addf(d->out, "\n### %s\n\n", s->name);
         if (s != &cluster_schema)
                 str_addf(d->out, "Path: %s. ", str_text(&d->places[i]));
-        str_add(d->out, s->help ? s->help : "");
+        str_add(d->out, schema_help(s, NULL));
         add_shorthand(d->out, s);
         str_add(d->out, "\n\n| field | type | default | description |\n|---|---|---|---|\n");
         for (const struct field *f = s->fields; f < s->fields + s->count; f++) {
@@ -204,7 +204,7 @@ static void docs_struct(struct docs *d, size_t i)
                 str_add(d->out, " | ");
                 add_default(d->out, f);
                 str_add(d->out, " | ");
-                add_meaning(d->out, f);
+                add_meaning(d->out, s, f);
                 str_add(d->out, " |\n");
         }
 }
@@ -217,7 +217,7 @@ static void docs_contents(struct docs *d, const struct schema *s, int depth)
                         continue;
                 str_addf(d->out, "%*s- ", depth * 2, "");
                 add_link(d->out, f->name, f->sub->name);
-                str_addf(d->out, ": %s\n", f->help ? f->help : "");
+                str_addf(d->out, ": %s\n", schema_help(s, f));
                 docs_contents(d, f->sub, depth + 1);
         }
 }
@@ -260,7 +260,7 @@ void schema_docs(struct str *out)
         docs_collect(d, &cluster_schema, "spec");
         str_add(out, prose("intro.md"));
         str_add(out, "\n- [spec](#spec): ");
-        str_addf(out, "%s\n", cluster_schema.help);
+        str_addf(out, "%s\n", schema_help(&cluster_schema, NULL));
         docs_contents(d, &cluster_schema, 1);
         for (size_t i = 0; i < d->n; i++)
                 docs_struct(d, i);

@@ -52,21 +52,30 @@ enum field_flags {
         F_EMPTY = 32,  /* T_STRING: may be empty */
 };
 
+/* Help texts are long, and rarely asked for: the program carries them packed (base/embed.h). The
+ * build tool help_pack.c is schema.c compiled with SCHEMA_HELP, and writes them to the file that is
+ * packed. Everywhere else a row only says that it has a text. */
+#ifdef SCHEMA_HELP
+#define HELP_MEMBER const char *help
+#else
+#define HELP_MEMBER bool help : 1
+#endif
+
 struct schema;
 
 struct field {
         const char *name; /* camelCase */
-        enum field_type type;
-        unsigned flags;
-        size_t offset;
+        enum field_type type : 8;
+        unsigned flags : 8;
+        uint16_t offset;
+        enum field_type item : 8;
+        HELP_MEMBER; /* a sentence for docs and schema: HELP("…") writes it, schema_help reads it */
         const struct schema *sub;
         const char *const *names; /* enum values, NULL-terminated */
-        enum field_type item;
         /* default as it would be written, not range-checked; NULL: none. A YAML flow
          * value for lists */
         const char *def;
         int64_t min, max;    /* both 0: no range */
-        const char *help;    /* a sentence for docs and schema */
         const char *example; /* as it would be written, or NULL */
         /* nothing acts on it yet: it is refused, with this hint of what works now, and not decoded.
          * NULL: it acts */
@@ -75,7 +84,7 @@ struct field {
 
 struct schema {
         const char *name; /* for docs anchors: "pool" */
-        const char *help;
+        HELP_MEMBER;
         const struct field *fields;
         size_t count;
         size_t size;           /* sizeof the C struct */
@@ -83,6 +92,9 @@ struct schema {
 };
 
 extern const struct schema cluster_schema; /* of spec */
+
+/* The help text of a field, or of the struct itself (f: NULL). */
+const char *schema_help(const struct schema *s, const struct field *f);
 
 /* What is gone, and what to use instead: a field or enum value that is refused with
  * more than "unknown". */

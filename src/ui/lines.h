@@ -4,7 +4,10 @@
 
 #include "run/run.h"
 
-/* Writes to stderr while the run lives. */
-void lines_observe(struct run *r);
+struct lines;
+
+/* Writes to stderr until lines_end. */
+struct lines *lines_observe(struct run *r);
+void lines_end(struct lines *l);
 
 #endif

@@ -10,7 +10,8 @@
 
 struct ui {
         struct run *run;
-        struct live *live;
+        struct live *live;   /* on a terminal */
+        struct lines *lines; /* elsewhere, unless it is JSON */
         struct report *report;
         bool json;
 };
@@ -24,7 +25,7 @@ struct ui *ui_observe(struct run *r, const struct ui_options *o)
         else if (live_possible())
                 u->live = live_observe(r);
         else
-                lines_observe(r);
+                u->lines = lines_observe(r);
         return u;
 }
 
@@ -90,6 +91,8 @@ void ui_end(struct ui *u, const char *dir, const char *result)
         struct arena a CLEANUP(arena_release) = { 0 };
         if (u->live)
                 live_end(u->live, result);
+        if (u->lines)
+                lines_end(u->lines);
         if (streq(result, RESULT_DECLINED)) {
                 free(u->report);
                 free(u);

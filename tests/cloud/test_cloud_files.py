@@ -210,6 +210,16 @@ def test_clouds_that_cannot_be_used(tmp_path):
     assert "there is no clouds.yaml" in one("clouds", "-", "-", env={"HOME": str(tmp_path)}, cwd=tmp_path)["error"]
 
 
+def test_no_credentials_is_one_exit_status(tmp_path):
+    """5 for both clouds: the file of the cluster has no error."""
+    env = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    assert one("clouds", "-", "-", env=env, cwd=tmp_path)["exit"] == 5
+    (tmp_path / "clouds.yaml").write_text("clouds: {a: {auth: {auth_url: 'https://k', username: u}}}")
+    for cloud in ("a", "b"):
+        assert one("clouds", cloud, "-", env=env, cwd=tmp_path)["exit"] == 5
+    assert one("source", "-", env=env, cwd=tmp_path)["exit"] == 5
+
+
 def signed(tmp_path, method, url, body, headers, token=None):
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest

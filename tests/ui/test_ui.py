@@ -29,6 +29,43 @@ def test_lines(play):
     assert b"\x1b" not in r.err, "no cursor tricks where there is no terminal"
 
 
+WAITS = """step Ready w1
+step etcd -
+at 10 doing Ready w1 0 the pod network is not there
+at 20 later Ready w1 15
+at 1500 doing Ready w1 0 kubelet does not answer
+at 1700 later Ready w1 10
+at 3500 later Ready w1 15
+at 4900 later Ready w1 20
+at 7000 done Ready w1
+at 7100 done etcd -
+"""
+
+
+def still(played):
+    """{step: [(seconds, reason)]}"""
+    found = {}
+    for what, seconds, why in re.findall(r"(?m)^ *[\d.]+ s  (.*): still running after (\d+) s(.*)$", played.err.decode()):
+        found.setdefault(what, []).append((int(seconds), why))
+    return found
+
+
+def test_a_step_that_takes_long_is_listed(play):
+    """Not in its first 20 seconds, then at most once in 30 seconds, with the newest reason."""
+    found = still(play(WAITS))
+    assert set(found) == {"w1: Ready", "etcd"}
+    for lines in found.values():
+        times = [seconds for seconds, _ in lines]
+        assert len(times) > 1 and times[0] >= 20 and all(b - a >= 30 for a, b in zip(times, times[1:])), found
+    assert found["w1: Ready"][-1][1] == ": kubelet does not answer" and found["etcd"][-1][1] == ""
+
+
+def test_steps_that_take_long_are_no_events(play):
+    played = play(WAITS, "json")
+    assert not still(played) and b"still" not in played.out
+    assert [json.loads(x)["event"] for x in played.out.splitlines()].count("progress") == 2
+
+
 def test_json(play):
     r = play(script.five(0.3), "json")
     events = [json.loads(x) for x in r.out.decode().splitlines()]

@@ -3,7 +3,8 @@
  *
  *     step NAME NODE|- [AFTER...]   a step that waits for others of the same node, the cluster's
  * (-/NAME) or another's (NODE/NAME) at MS doing NAME NODE PERMILLE TEXT at MS changed NAME NODE
- * TEXT at MS done|kept|fail NAME NODE [TEXT]     (times count from the beginning of the run) */
+ * TEXT at MS done|kept|fail NAME NODE [TEXT]     (times count from the beginning of the run)
+ * at MS later NAME NODE SECONDS      so much of the run's time passes at once */
 #include <event2/event.h>
 
 #include "base/str.h"
@@ -11,11 +12,13 @@
 
 struct deed {
         char verb[16], name[64], node[64], *text;
-        int permille;
+        int ms, permille;
         struct run *run;
         struct event *timer;
         struct deed *next;
 };
+
+static struct deed *deeds;
 
 static void nothing(struct step *s) {}
 
@@ -28,6 +31,21 @@ static struct step *find(struct run *r, const char *name, const char *node)
         exit(2);
 }
 
+/* So much of the run's time passes at once. What is to come keeps its distance from now, on a slow
+ * computer too. */
+static void pass(const struct deed *now, long seconds)
+{
+        now->run->began -= seconds * 1000;
+        for (struct deed *d = deeds; d; d = d->next) {
+                int ms = d->ms - now->ms;
+                if (ms <= 0)
+                        continue;
+                event_del(d->timer);
+                event_add(d->timer,
+                        &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
+        }
+}
+
 static void act(int fd, short what, void *arg)
 {
         struct deed *d = arg;
@@ -37,6 +55,8 @@ static void act(int fd, short what, void *arg)
                 step_doing(s, d->permille, "%s", d->text);
         } else if (streq(d->verb, "changed")) {
                 step_changed(s, "%s", d->text);
+        } else if (streq(d->verb, "later")) {
+                pass(d, strtol(d->text, NULL, 10));
         } else if (streq(d->verb, "kept")) {
                 step_unchanged(s);
         } else if (streq(d->verb, "done")) {
@@ -48,14 +68,15 @@ static void act(int fd, short what, void *arg)
         }
 }
 
-static struct deed *add_deed(struct run *r, const char *line, struct deed *next)
+static void add_deed(struct run *r, const char *line)
 {
         struct deed *d = xcalloc(1, sizeof(*d));
-        int ms, at = 0;
+        int at = 0;
         d->run = r;
         d->permille = -1;
-        d->next = next;
-        if (sscanf(line, "at %d %15s %63s %63s %n", &ms, d->verb, d->name, d->node, &at) < 4)
+        d->next = deeds;
+        deeds = d;
+        if (sscanf(line, "at %d %15s %63s %63s %n", &d->ms, d->verb, d->name, d->node, &at) < 4)
                 exit(2);
         const char *text = at ? line + at : "";
         if (streq(d->verb, "doing"))
@@ -63,8 +84,8 @@ static struct deed *add_deed(struct run *r, const char *line, struct deed *next)
         d->text = xstrdup(text + strspn(text, " "));
         d->text[strcspn(d->text, "\n")] = 0;
         d->timer = evtimer_new(r->base, act, d);
-        event_add(d->timer, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
-        return d;
+        event_add(d->timer,
+                &(struct timeval){ .tv_sec = d->ms / 1000, .tv_usec = d->ms % 1000 * 1000 });
 }
 
 static void add_step(struct run *r, char *line)
@@ -87,7 +108,6 @@ int main(int argc, char **argv)
         struct error err CLEANUP(error_release) = { 0 };
         struct event_base *base = event_base_new();
         struct run r;
-        struct deed *deeds = NULL;
         char *line = NULL;
         size_t cap = 0;
         run_init(&r, base, &a, "up", "demo");
@@ -97,7 +117,7 @@ int main(int argc, char **argv)
                 if (has_prefix(line, "step "))
                         add_step(&r, line);
                 else if (has_prefix(line, "at "))
-                        deeds = add_deed(&r, line, deeds);
+                        add_deed(&r, line);
         }
         free(line);
         int status = run_execute(&r, &err);

@@ -173,6 +173,13 @@ spec:
 """
 
 
+def test_one_node_is_one(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert f"x: Kubernetes {NEWEST}, 1 node (1 control-plane, 1 etcd, 1 worker): no errors" in slipway("check", cwd=tmp_path).stdout
+    (tmp_path / "cluster.yaml").write_text(UPGRADED.replace("{name: c1", "{name: c2, address: 192.0.2.2}, {name: c3, address: 192.0.2.3}, {name: c1"))
+    assert ", 3 nodes (3 control-plane" in slipway("check", cwd=tmp_path).stdout
+
+
 @pytest.mark.parametrize("by, status, sentence, hint", [
     ("etcd restore", 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
     (None, 8, "a restore of etcd has not finished", "slipway etcd restore /nowhere/other.db"),
@@ -201,6 +208,44 @@ def test_no_certificates_of_a_cluster_that_is_not_there(tmp_path, verb):
     assert r.returncode == 8 and "cluster x does not exist yet" in r.stderr and "'slipway up' creates it" in r.stderr, r.stderr
     state = tmp_path / ".slipway" / "x"
     assert not (state / "rotation.json").exists() and not (state / "reports").exists()
+
+
+@pytest.fixture
+def refusing(tmp_path):
+    """The environment with an ssh and a proxy that reach nobody."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text("#!/bin/sh\necho 'ssh: connect to host 192.0.2.1 port 22: Connection refused' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    return dict(os.environ, PATH=f"{ssh.parent}:{os.environ['PATH']}", https_proxy="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("record, asked", [
+    (None, False), ('{"version": 1, "existed": false, "nodes": []}', False), ('{"version": 1, "existed": true, "nodes": []}', True),
+    ('{"version": 1, "existed": false, "adopted": true, "nodes": []}', True),
+    ('{"version": 1, "existed": false, "nodes": [{"name": "c1", "address": "192.0.2.1", "roles": 3}]}', True),
+])
+def test_status_of_a_cluster_that_is_not_there(tmp_path, refusing, record, asked):
+    """`render` makes certificates, and no cluster: an API at its address would be another's."""
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert slipway("render", cwd=tmp_path).returncode == 0
+    if record:
+        (tmp_path / ".slipway" / "x" / "record.json").write_text(record)
+    r = slipway("status", cwd=tmp_path, env=refusing)
+    assert r.returncode == 7 and ("the API is not ready: the cluster does not exist yet" in r.stdout) != asked, r.stdout
+
+
+@pytest.mark.parametrize("verb", [["certs", "rotate-ca"], ["encryption", "rotate"]])
+def test_no_rotation_without_a_node_that_answers(tmp_path, refusing, verb):
+    """Nothing of it is left that the next `up` would continue."""
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    assert slipway("render", cwd=tmp_path).returncode == 0
+    state = tmp_path / ".slipway" / "x"
+    (state / "record.json").write_text('{"version": 1, "existed": true, "nodes": []}')
+    before = {p: p.read_bytes() for p in state.rglob("*") if p.is_file()}
+    r = slipway(*verb, "--yes", cwd=tmp_path, env=refusing)
+    assert r.returncode == 5 and "refused the connection" in r.stderr, r.stderr
+    assert {p: p.read_bytes() for p in state.rglob("*") if p.is_file()} == before
 
 
 def test_a_saved_plan_is_read_before_anything_is_asked(tmp_path):

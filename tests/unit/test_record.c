@@ -97,14 +97,14 @@ static void test_round(void **state)
         records_drop(&r, "n0");
         records_drop(&r, "n39");
         records_drop(&r, "nobody");
-        r.existed = true;
+        r.existed = r.adopted = true;
         assert_int_equal(records_write(dir, &r, &err), 0);
         char *path CLEANUP(free_p) = path_join(dir, "record.json");
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, 0600);
         r = reads();
         assert_int_equal(r.n, 38);
-        assert_true(r.existed && !r.old);
+        assert_true(r.existed && r.adopted && !r.old);
         const struct host_record *h = records_find(&r, "n38");
         assert_non_null(h);
         assert_null(records_find(&r, "n0"));

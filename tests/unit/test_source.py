@@ -79,6 +79,7 @@ OWN_WORDS = {
     "base/print.c": "the one place",
     "base/base.c": "no memory is left",
     "base/pack.c": "a program of the build",
+    "config/help_pack.c": "likewise",
     "ui/live.c": "the block, drawn in one write of what live_rows.c made harmless",
     "provider/local/keeper.c": "a process of its own, whose errors are read by the one that started it",
     "provider/sudo.c": "a prompt of ours on /dev/tty",

@@ -131,13 +131,13 @@ static int clouds_unknown(
         tree_each (t, clouds)
                 str_addf(&names, "%s%s", names.len ? ", " : "", t->key);
         if (!file)
-                error_set(err, ENOENT, EXIT_CONFIG,
+                error_set(err, ENOENT, EXIT_UNREACHABLE,
                         "OpenStack: there is no clouds.yaml, and no cloud in the environment");
         else if (name)
-                error_set(err, ENOENT, EXIT_CONFIG, "OpenStack: there is no cloud %s in %s", name,
-                        file);
+                error_set(err, ENOENT, EXIT_UNREACHABLE, "OpenStack: there is no cloud %s in %s",
+                        name, file);
         else
-                error_set(err, EINVAL, EXIT_CONFIG,
+                error_set(err, EINVAL, EXIT_UNREACHABLE,
                         "OpenStack: %s has several clouds, and none is named", file);
         return names.len
                        ? error_hint(err, "name one of: %s", str_text(&names))
@@ -247,7 +247,7 @@ static int clouds_auth_type(struct arena *a, struct os_cloud *c, struct error *e
                         c->auth = types[i].auth;
                         return 0;
                 }
-        error_set(err, ENOTSUP, EXIT_CONFIG,
+        error_set(err, ENOTSUP, EXIT_UNREACHABLE,
                 "OpenStack: cloud %s has auth_type %s, which is not supported", c->name, type);
         return error_hint(err,
                 "use an application credential (auth_type: v3applicationcredential), a password or a token");
@@ -346,11 +346,11 @@ static int clouds_missing(const struct os_cloud *c, struct error *err)
                           : !c->credential_id && !c->credential_name ? "application_credential_id"
                                                                      : NULL;
         if (!missing && !has_prefix(c->auth_url, "https://") && !has_prefix(c->auth_url, "http://"))
-                return error_set(err, EINVAL, EXIT_CONFIG,
+                return error_set(err, EINVAL, EXIT_UNREACHABLE,
                         "OpenStack: the auth_url of cloud %s is no http address", c->name);
         if (!missing)
                 return 0;
-        error_set(err, EINVAL, EXIT_CONFIG, "OpenStack: cloud %s has no %s", c->name, missing);
+        error_set(err, EINVAL, EXIT_UNREACHABLE, "OpenStack: cloud %s has no %s", c->name, missing);
         return error_hint(err,
                 c->environment ? "set it with OS_…" : "put it into clouds.yaml or secure.yaml");
 }

@@ -135,6 +135,7 @@ static int record_parse(const char *path, const json_t *json, struct arena *a,
         json_array_foreach(list, i, o) if (!record_row(o, a, out)) return record_damaged(
                 path, "an entry of its list of nodes is invalid", err);
         out->old = version == 0;
+        out->adopted = json_is_true(json_object_get(json, "adopted"));
         out->existed = out->old || json_is_true(json_object_get(json, "existed"));
         return 0;
 }
@@ -182,8 +183,8 @@ static json_t *record_json(const struct host_records *r)
                 json_object_set_new(o, "roles", json_integer((json_int_t)h.roles));
                 json_array_append_new(list, o);
         }
-        return json_pack("{s:i, s:b, s:o}", "version", RECORD_VERSION, "existed", (int)r->existed,
-                "nodes", list);
+        return json_pack("{s:i, s:b, s:b, s:o}", "version", RECORD_VERSION, "existed",
+                (int)r->existed, "adopted", (int)r->adopted, "nodes", list);
 }
 
 int records_write(const char *dir, const struct host_records *r, struct error *err)

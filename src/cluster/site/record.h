@@ -24,6 +24,7 @@ struct host_record { /* texts are NULL if unknown */
 struct host_records {
         /* its API has answered before: a blank etcd now means lost data */
         bool existed;
+        bool adopted; /* 'adopt' has read the cluster: it exists, before slipway has changed it */
         /* read from an earlier version's file: only control-plane and etcd nodes, without
          * keys and machine-ids */
         bool old;

@@ -19,6 +19,12 @@ void site_record_save(struct site *s)
 
 bool site_existed(const struct site *s) { return s->found.record.existed; }
 
+bool site_begun(const struct site *s)
+{
+        const struct host_records *r = &s->found.record;
+        return r->existed || r->adopted || r->n;
+}
+
 int site_must_exist(const struct site *s, struct error *err)
 {
         if (site_existed(s))
@@ -44,7 +50,7 @@ void site_record_prune(struct site *s)
 void site_record_clear(struct site *s)
 {
         s->found.record.n = 0;
-        s->found.record.existed = false;
+        s->found.record.existed = s->found.record.adopted = false;
         site_record_save(s);
 }
 

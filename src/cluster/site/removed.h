@@ -6,6 +6,9 @@
 
 /* Whether the cluster's API has answered before: then a blank etcd means lost data. */
 bool site_existed(const struct site *s);
+/* Whether there may be a cluster: a run has begun to change nodes, or it was adopted. An Identity
+ * alone is none, since 'render' makes one too. */
+bool site_begun(const struct site *s);
 /* For verbs that change an existing cluster: refuses one that was never created. */
 int site_must_exist(const struct site *s, struct error *err);
 /* Writes the record, unless the run only looks. */

@@ -4,6 +4,7 @@
 #include "artifact/http.h"
 #include "cluster/etcd/etcd.h"
 #include "cluster/plan/serving.h"
+#include "cluster/site/removed.h"
 #include "cluster/status/status.h"
 #include "kube/wait.h"
 
@@ -226,7 +227,7 @@ void status_ask_api(struct status *st)
                 { PODS "k8s-app%3Dkube-dns", on_dns_pods },
                 { SERVING_REQUESTS, on_status_requests } };
         struct error err CLEANUP(error_release) = { 0 };
-        if (!st->site->identity.prefix)
+        if (!st->site->identity.prefix || !site_begun(st->site))
                 return;
         st->api_asked = true;
         if (!st->site->kube && site_kube(st->site, &err) < 0) {
