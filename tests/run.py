@@ -249,6 +249,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
 }.items()} | {
     "soak-login": (soak("login"), ["build", "upstream", "login"]),  # dex, kubelogin and a browser
     "soak-calico": (soak("calico"), ["build", "upstream", "fabrics"]),
+    "soak-netpol": (soak("netpol"), ["build", "upstream", "fabrics", "conformance"]),  # upstream's own tests
     "soak-addons": (soak("addons"), ["build", "upstream", "helm", "addons"]),
     "soak-charts": (lambda log: pytest(log, "-rP", "-m", "soak", "tests/judges/test_charts.py"), ["build", "upstream", "helm"]),
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
@@ -295,6 +296,7 @@ UPSTREAM = {
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
     "controllers": "clouds",  # OpenStack's cloud controller manager: likewise
+    "conformance": "conformance",  # upstream's e2e.test and the program of its pods: likewise
 }
 
 

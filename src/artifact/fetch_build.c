@@ -253,7 +253,7 @@ static void on_err(struct proc *p, const char *data, size_t n, void *arg)
         }
         for (size_t i = 0; i < n && b->step == STEP_COMPILE; i++)
                 b->compiled += data[i] == '\n';
-        if (b->step == STEP_COMPILE)
+        if (b->step == STEP_COMPILE && !b->recipe->test)
                 show_compiled(b);
 }
 
@@ -454,9 +454,15 @@ static int compile(struct build *b, struct error *err)
         char *ldflags CLEANUP(free_p) =
                 xasprintf("%s%s", expanded, b->recipe->cgo ? " -extldflags \"-static\"" : "");
         const char *words[] = { "build", "-v", "-o", "out/", "-tags",
-                b->recipe->tags ? b->recipe->tags : "", "-ldflags", ldflags };
+                b->recipe->tags ? b->recipe->tags : "", "-ldflags", ldflags, "-c", "-vet=off" };
         b->permille = -2;
-        show_compiled(b);
+        if (!b->recipe->test) {
+                show_compiled(b);
+                return run_packages(b, words, ARRAY_SIZE(words) - 2, err);
+        }
+        /* go test prints no line per package */
+        job_note(b->job, -1, "building %s %s", b->recipe->name, b->version);
+        words[0] = "test";
         return run_packages(b, words, ARRAY_SIZE(words), err);
 }
 
@@ -542,9 +548,11 @@ static int run_step(struct build *b, struct error *err)
                 return fetch_build_run(
                         b, (const char *[]){ b->go, "mod", "tidy", "-e", go, NULL }, err);
         case STEP_COUNT:
-                return run_packages(b,
-                        (const char *[]){ "list", "-deps", "-tags", r->tags ? r->tags : "" }, 4,
-                        err);
+                return r->test ? 1
+                               : run_packages(b,
+                                         (const char *[]){
+                                                 "list", "-deps", "-tags", r->tags ? r->tags : "" },
+                                         4, err);
         case STEP_COMPILE:
                 return compile(b, err);
         case STEP_WHERE:

@@ -62,6 +62,8 @@ static const struct origin origins[] = {
         { "prometheus",              NULL,             NULL,                 NULL,                    "prometheus",  "prometheus" },
         { "node-exporter",           NULL,             NULL,                 NULL,                    "node-exporter", "node_exporter" },
         { "multus",                  NULL,             NULL,                 NULL,                    "multus",      "multus" },
+        { "e2e.test",                NULL,             NULL,                 NULL,                    "e2e",         "e2e.test" },
+        { "agnhost",                 NULL,             NULL,                 NULL,                    "agnhost",     "agnhost" },
 };
 
 #define K8S_CMD  "k8s.io/kubernetes/cmd/"
@@ -72,13 +74,18 @@ static const struct origin origins[] = {
 #define PROMETHEUS "github.com/prometheus/prometheus"
 #define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
 #define STRIP    "-s -w"
+#define K8S_LDFLAGS \
+        STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}" \
+              " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}"
 
 static const struct recipe recipes[] = {
         { "kubernetes", { "k8s.io/kubernetes" },
           { K8S_CMD "kube-apiserver", K8S_CMD "kube-controller-manager", K8S_CMD "kube-scheduler", K8S_CMD "kubelet", K8S_CMD "kube-proxy",
             K8S_CMD "kubeadm", K8S_CMD "kubectl" },
-          STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}"
-                " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}", .staging = true, .minutes = 15 },
+          K8S_LDFLAGS, .staging = true, .minutes = 15 },
+        /* upstream's own tests, and the program of their pods */
+        { "e2e", { "k8s.io/kubernetes" }, { "k8s.io/kubernetes/test/e2e" }, K8S_LDFLAGS, .staging = true, .test = true, .minutes = 20 },
+        { "agnhost", { "k8s.io/kubernetes" }, { "k8s.io/kubernetes/test/images/agnhost" }, K8S_LDFLAGS, .staging = true, .minutes = 4 },
         { "etcd", { "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" },
           { "etcd=go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3" }, STRIP, .minutes = 3 },
         { "containerd", { CTRD_MOD }, { CTRD_MOD "/cmd/containerd", CTRD_MOD "/cmd/ctr", CTRD_MOD "/cmd/containerd-shim-runc-v2" },
