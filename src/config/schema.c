@@ -20,6 +20,7 @@
 static const char *const role_names[] = { "control-plane", "etcd", "worker", NULL };
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
 static const char *const os_lb_names[] = { "octavia", "vip", "none", NULL };
+static const char *const image_names[] = { "qcow2", "raw", "iso", "vmdk", "vdi", "vhd", "vhdx", NULL };
 static const char *const spread_names[] = { "soft-anti-affinity", "anti-affinity", "none", NULL };
 static const char *const aws_lb_names[] = { "nlb", "nlb-internal", "none", NULL };
 static const char *const aws_nat_names[] = { "one", "perZone", "none", NULL };
@@ -151,6 +152,14 @@ SCHEMA(openstackNetwork, os_network_options, "name", "The network of the machine
         { "dns", T_STRINGS, 0, AT(os_network_options, dns), .help = "Name servers of the network that slipway creates; by default the cloud's.", .example = "[9.9.9.9]" },
         { "mtu", T_INT, 0, AT(os_network_options, mtu), .min = 1280, .max = 65535, .help = "The MTU of the network that slipway creates; by default the cloud's." });
 
+SCHEMA(openstackImage, os_image_options, "name", "The image of the machines: one that exists, or one that slipway uploads.",
+        { "name", T_STRING, 0, AT(os_image_options, name), .help = "The name or id of an existing image, or the name of the one that slipway uploads.", .example = "debian-12" },
+        { "properties", T_PAIRS, 0, AT(os_image_options, properties), .help = "Properties by which an existing image is found, or that the uploaded one gets.", .example = "{os_distro: debian, os_version: \"12\"}" },
+        { "file", T_PATH, 0, AT(os_image_options, file), .help = "A file on this computer, which slipway uploads as the cluster's own image. Needs sha256." },
+        { "url", T_URL, 0, AT(os_image_options, url), .help = "Instead of a file: where the image is downloaded from, by Glance if the cloud offers that. Needs sha256." },
+        { "sha256", T_STRING, 0, AT(os_image_options, sha256), .help = "The SHA-256 checksum of the file. Another one is another image: machines are replaced." },
+        { "format", T_STRING, 0, AT(os_image_options, format), .names = image_names, .help = "The format of the file; by default what its first bytes or the end of the URL show." });
+
 SCHEMA(openstackCloud, os_cloud_options, "name", "Who slipway is for the cloud, and what the cluster has of it. The name alone is enough.",
         { "name", T_STRING, 0, AT(os_cloud_options, name), .help = "The entry of clouds.yaml with the credentials; by default what the environment says (OS_CLOUD, OS_AUTH_URL and others).", .example = "taco-openstack" },
         { "controller", T_BOOL, 0, AT(os_cloud_options, controller), .def = "false", .help = "Whether the cluster has OpenStack's cloud controller manager, which makes load balancers (Octavia) for Services of type LoadBalancer." },
@@ -176,7 +185,7 @@ SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipwa
         { "network", T_STRUCT, 0, AT(provider_openstack, network), .sub = &openstackNetwork_schema, .help = "The network of the machines: the name or id of an existing one, or what slipway creates." },
         { "subnet", T_STRING, 0, AT(provider_openstack, subnet), .help = "The name of the subnet, if an existing network has several." },
         { "externalNetwork", T_STRING, 0, AT(provider_openstack, external_network), .help = "The network that floating IP addresses come from, and that the router of a created network leads to.", .example = "public-net" },
-        { "image", T_STRING, F_REQUIRED, AT(provider_openstack, image), .help = "The image, by name or id.", .example = "debian-12" },
+        { "image", T_STRUCT, F_REQUIRED, AT(provider_openstack, image), .sub = &openstackImage_schema, .help = "The image, by name or id, or what slipway uploads.", .example = "debian-12" },
         { "user", T_STRING, 0, AT(provider_openstack, user), .def = "debian", .help = "The user to log in as. User-data creates it if the image has none, with sudo and slipway's own key." },
         { "keypair", T_STRING, 0, AT(provider_openstack, keypair), .help = "The name of an existing OpenStack key pair, in addition to slipway's own key." },
         { "userData", T_ENUM, 0, AT(provider_openstack, user_data), .names = user_data_names, .def = "cloud-init", .help = "The format of the user-data that the image reads at first boot; `render --format user-data` writes it." },

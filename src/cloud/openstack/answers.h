@@ -18,8 +18,17 @@ static const struct answer_field os_image_fields[] = {
         FIELD(os_image, min_ram, "min_ram", A_NUMBER),
         FIELD(os_image, size, "size", A_NUMBER),
         FIELD(os_image, bus, "hw_disk_bus", A_TEXT),
+        FIELD(os_image, algorithm, "os_hash_algo", A_TEXT),
+        FIELD(os_image, hash, "os_hash_value", A_TEXT),
+        FIELD(os_image, checksum, "checksum", A_TEXT),
+        FIELD(os_image, failed, "os_glance_failed_import", A_TEXT, .max = 4096),
+        FIELD(os_image, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_image, "image");
+static const struct answer_field os_methods_fields[] = {
+        FIELD(os_methods, names, "value", A_TEXTS),
+};
+SCHEMA(os_methods, "import methods");
 static const struct answer_field os_flavor_fields[] = {
         TEXT_ID(os_flavor),
         FIELD(os_flavor, name, "name", A_TEXT, .required = true),

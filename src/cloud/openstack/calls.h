@@ -6,6 +6,8 @@
 
 enum os_call {
         OS_LIST_IMAGES,
+        OS_LIST_UPLOADS,
+        OS_IMPORT_METHODS,
         OS_LIST_FLAVORS,
         OS_LIST_ZONES,
         OS_COMPUTE_LIMITS,
@@ -30,6 +32,11 @@ enum os_call {
         OS_LIST_POOLS,
         OS_LIST_MEMBERS,
         OS_LIST_CREDENTIALS,
+        OS_CREATE_IMAGE,
+        OS_SEND_IMAGE,
+        OS_IMPORT_IMAGE,
+        OS_READ_IMAGE,
+        OS_TAG_IMAGE,
         OS_CREATE_NETWORK,
         OS_CREATE_SUBNET,
         OS_CREATE_ROUTER,
@@ -62,13 +69,20 @@ enum os_call {
         OS_DELETE_SERVER,
         OS_DELETE_BALANCER,
         OS_DELETE_CREDENTIAL,
+        OS_DELETE_IMAGE,
         OS_CALLS,
 };
 extern const struct call_row os_calls[OS_CALLS];
 
 struct os_image {
         const char *id, *name, *status, *visibility, *owner, *architecture, *bus;
+        const char *algorithm, *hash, *checksum; /* of its bytes; checksum: MD5 */
+        const char *failed;                      /* the stores that an import failed for */
+        struct strings tags;
         int64_t min_disk, min_ram, size; /* GB, MB, bytes */
+};
+struct os_methods { /* of import */
+        struct strings names;
 };
 struct os_flavor {
         const char *id, *name;

@@ -8,7 +8,9 @@
  *
  *   list     look.c       what there is, in a few calls, and addresses for what there is not
  *   survey   survey.c     what is missing, quotas, images, flavors; nothing is sent that changes
- *   prepare  network.c    network, subnet, router, security group
+ *   prepare  image.c      the image: found, or to be uploaded
+ *            upload.c     its bytes
+ *            network.c    network, subnet, router, security group
  *            ports.c      ports and floating IPs
  *            trunks.c     trunks whose parents the nodes' ports are
  *            balancer.c   Octavia, or nothing
@@ -71,8 +73,10 @@ struct os_found {
         struct os_spot *spots;                 /* of the nodes, and then of the bastion */
 };
 
-struct os_image_of { /* by the name in the file */
+struct os_image_of { /* by the words in the file */
         const char *name;
+        bool own; /* slipway uploads it */
+        struct answers found;
         const struct os_image *image;
 };
 
@@ -82,9 +86,9 @@ struct os_looked {
         struct answers flavors, zones, server_groups, volume_types, extensions;
         struct os_image_of *images;
         size_t image_count;
-        const char *external;                                  /* id of the external network */
-        struct strings groups;                                 /* ids of existing security groups */
-        struct answers externals, named_groups, *found_images; /* as they came */
+        const char *external;                   /* id of the external network */
+        struct strings groups;                  /* ids of existing security groups */
+        struct answers externals, named_groups; /* as they came */
         struct os_compute_limits compute;
         struct os_volume_limits volume;
         struct os_network_quota network;
@@ -100,8 +104,10 @@ struct os {
         struct os_found found;
         struct os_looked looked;
         struct bastion_machine bastion;
-        struct ip vip;    /* the API's address, once it is chosen */
-        bool any_address; /* the cloud chooses: one that was chosen here is taken */
+        const char *image;        /* of machines whose pool names none: the file's words */
+        struct os_upload *upload; /* image.h */
+        struct ip vip;            /* the API's address, once it is chosen */
+        bool any_address;         /* the cloud chooses: one that was chosen here is taken */
         struct proof *proof;
         struct leaks_job *leaking;
         struct os_job *jobs;
@@ -175,12 +181,17 @@ struct os_ask {
         const char *resource;
         os_answer fn; /* of a success; may be NULL */
         void *arg;
-        bool optional; /* fn is also told of a refusal, which is no error */
+        const struct stream *stream; /* NULL: none, and the usual time limit */
+        bool optional;               /* fn is also told of a refusal, which is no error */
 };
 void job_ask(struct os_job *j, const struct os_ask *ask);
 void job_fail(struct os_job *j, const struct error *err);
 /* A call's refusal: an error, unless it says that what is deleted was not there. */
 void job_fault(struct os_job *j, const struct call_row *row, const struct fault *f);
+/* The stage is done once more, after the next turn of the loop. */
+void job_again(struct os_job *j, unsigned ms);
+/* What a stage waited for, counted in `open`, is over. */
+void job_continue(struct os_job *j);
 /* The stage is done once more, a little later. False: that was often enough. */
 bool job_later(struct os_job *j, unsigned ms);
 /* A creating call whose answer becomes *into; body is taken. */
@@ -253,12 +264,20 @@ void stage_node_volumes_gone(struct os_job *j);
 /* ---- survey.c ---- */
 int openstack_survey(
         struct provider_run *run, struct machine *machines, struct survey *out, struct error *err);
-const char *os_image_name(const struct os *os, const struct pool *p); /* or id, as in the file */
+void os_look_up(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into);
 const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p);
-const struct os_image *os_image_of(const struct os *os, const struct pool *p);
 const char *os_zone_of(const struct os *os, const struct node *n); /* NULL: the cloud chooses */
 const struct os_server_group *os_server_group_of(const struct os *os, const struct pool *p);
 const char *os_server_group_name(const struct os *os, const struct pool *p);
+
+/* ---- image.c, upload.c ---- */
+void os_image_begin(struct os *os);
+void os_upload_end(struct os *os);
+const char *os_image_name(const struct os *os, const struct pool *p); /* the file's words */
+const struct os_image *os_image_of(const struct os *os, const struct pool *p);
+void os_look_up_image(struct os_job *j, const struct pool *p);
+/* Of one with our mark: the file wants it, or a server was made from it. */
+bool os_image_is_used(const struct os *os, const struct os_image *image);
 
 /* ---- outdated.c ---- */
 
@@ -344,7 +363,7 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
-#define OS_SWEEP_COUNT 14
+#define OS_SWEEP_COUNT 15
 extern const struct sweep_row {
         const char *kind;
         enum os_call list, delete;
