@@ -198,6 +198,8 @@ struct os_access { /* who reaches the machines from outside */
 struct os_port_options { /* of the nodes' ports */
         const struct tree *src;
         bool trunk;
+        struct strings networks, security; /* names; security: or "none" */
+        struct cidrs pairs;
 };
 struct provider_openstack {
         const struct tree *src;

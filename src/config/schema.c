@@ -171,6 +171,9 @@ SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are r
         { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", .help = "For NodePorts, 30000 to 32767." });
 
 SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
+        { "networks", T_STRINGS, 0, AT(os_port_options, networks), .help = "Further networks, by name or id: each machine gets a port on each of them. Another list replaces machines.", .example = "[storage]" },
+        { "security", T_STRINGS, 0, AT(os_port_options, security), .help = "Names of further security groups, or `none`: port security is switched off. Without it, groups of existing ports are not changed.", .example = "[storage-clients]" },
+        { "addressPairs", T_CIDRS, 0, AT(os_port_options, pairs), .help = "Addresses that machines may send from beside their own, such as those of pods or of a virtual IP. Without it, those of existing ports are not changed.", .example = "[10.90.0.200/32]" },
         { "trunk", T_BOOL, 0, AT(os_port_options, trunk), .def = "false", .help = "Whether each port is the parent of a trunk, for VLANs of other networks inside the machine. A machine that exists gets it when it is made anew." });
 
 SCHEMA(openstackBastion, bastion, "address", "The jump host that machines are reached through: the address of one that exists, or the flavor of one that slipway creates, with a floating IP address.",

@@ -31,7 +31,7 @@ class Paper:
         self.blind = False  # filters for marks are not known, and therefore ignored
         self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1, "credentials": 10}
         self.cinder = True  # the catalogue has it
-        self.trunks = True  # neutron has the extension
+        self.trunks = self.port_security = True  # neutron has the extension
         self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
         self.import_methods, self.web = ["glance-direct"], {}  # what glance downloads: {url: bytes}
@@ -79,12 +79,29 @@ class Paper:
     def port_add(self, body):
         if len(self.things["ports"]) >= self.quota["ports"]:
             raise Refused(409, "Quota exceeded for resources: ['port'].")
+        on = [s for s in self.things["subnets"].values() if s["network_id"] == body["network_id"]]
+        body = {"fixed_ips": [{"subnet_id": on[0]["id"]}] if on else [], **body}
         subnet = self.things["subnets"][body["fixed_ips"][0]["subnet_id"]]
         taken = {f["ip_address"] for p in self.things["ports"].values() for f in p["fixed_ips"]}
         ip = body["fixed_ips"][0].get("ip_address") or next(str(i) for i in list(ipaddress.ip_network(subnet["cidr"]).hosts())[100:] if str(i) not in taken)
         if ip in taken:
             raise Refused(409, f"IP address {ip} already allocated in subnet {subnet['id']}")
-        return self.add("ports", {"device_id": "", "device_owner": "", **body, "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": ip}]})
+        return self.add("ports", {"device_id": "", "device_owner": "", **self.port_settings({"port_security_enabled": True}, body), "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": ip}]})
+
+    def port_settings(self, port, body):
+        """What neutron says of a port afterwards; without port security it has neither groups nor pairs."""
+        new = {**port, **body}
+        new["allowed_address_pairs"] = [{"mac_address": "fa:16:3e:00:00:01", **p} for p in new.get("allowed_address_pairs", [])]
+        for pair in new["allowed_address_pairs"]:
+            ipaddress.ip_network(pair["ip_address"])
+        if "port_security_enabled" in body and not self.port_security:
+            raise Refused(400, "Unrecognized attribute(s) 'port_security_enabled'")
+        if not new["port_security_enabled"] and (new.get("security_groups") or new["allowed_address_pairs"]):
+            raise Refused(409, "Port Security must be enabled in order to have allowed address pairs or security groups on a port.")
+        missing = [g for g in new.get("security_groups", []) if g not in self.things["security-groups"]]
+        if missing:
+            raise Refused(404, f"Security group {missing} does not exist")
+        return new
 
     def create(self, kind, body):
         if kind == "ports":
@@ -192,7 +209,8 @@ class Paper:
         if port["device_id"]:
             new.update({"status": "ERROR", "OS-EXT-STS:power_state": 0, "fault": {"message": f"Port {port['id']} is still in use."}})
         else:
-            port.update(device_id=new["id"], device_owner="compute:nova")
+            for more in s["networks"]:
+                self.things["ports"][more["port"]].update(device_id=new["id"], device_owner="compute:nova")
         return {"server": {"id": new["id"]}}
 
     def server_after_lost(self, body):
@@ -212,7 +230,7 @@ class Paper:
     def answer(self, method, path, query, body):
         one = {k: v[0] for k, v in query.items() if not (self.blind and k in ("description", "tags"))}
         if path.startswith("/network/v2.0/"):
-            return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), one, body)
+            return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), {k: query[k] for k in one}, body)
         if path.startswith("/compute/v2.1/"):
             return self.nova(method, path.removeprefix("/compute/v2.1/").split("/"), one, body)
         if path.startswith("/lb/v2/lbaas/"):
@@ -300,14 +318,16 @@ class Paper:
         made = self.add("credentials", {"description": None, "roles": [{"name": r} for r in self.roles], "unrestricted": False, **new})
         return 201, {"application_credential": made}
 
-    def neutron(self, method, path, one, body):
+    def neutron(self, method, path, many, body):
+        """many: {filter: values}, of which one must fit."""
         kind = path[0]
         if kind == "extensions":
-            return 200, {"extensions": [{"alias": a, "name": a} for a in ("router", "security-group", *(("trunk", "trunk-details") if self.trunks else ()))]}
+            return 200, {"extensions": [{"alias": a, "name": a} for a in ("router", "security-group", *(("trunk", "trunk-details") if self.trunks else ()), *(("port-security",) if self.port_security else ()))]}
         if kind == "trunks" and not self.trunks:
             raise Refused(404, "The resource could not be found.")
         if kind == "quotas":
             free = {"limit": 10, "used": 0, "reserved": 0}
+            free["limit"] = self.quota.get("floatingips", 10)
             return 200, {"quota": {k: free for k in ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")}
                          | {"port": {"limit": self.quota["ports"], "used": len(self.things["ports"]), "reserved": 0}}}
         if path[2:] == ["add_router_interface"]:
@@ -323,10 +343,14 @@ class Paper:
         word = NEUTRON[kind]
         if method == "GET":
             plural = kind.replace("-", "_")
-            return 200, {plural: [t for t in self.visible(kind) if all(str(t.get(k)) == v for k, v in one.items() if k != "limit")]}
+            return 200, {plural: [t for t in self.visible(kind) if all(str(t.get(k)) in v for k, v in many.items() if k != "limit")]}
         if method == "DELETE":
             self.delete(kind, path[1])
             return 204, None
+        if method == "PUT" and kind == "ports" and path[1] in self.things[kind]:
+            port = self.things[kind][path[1]]
+            port.update(self.port_settings(port, body[word]))
+            return 200, {word: port}
         plural = word + "s"
         if plural in body:
             before = {k: dict(v) for k, v in self.things.items()}
@@ -353,6 +377,12 @@ class Paper:
         if path[0] == "servers" and path[2:] == ["os-volume_attachments"]:
             self.attach(body["volumeAttachment"]["volumeId"], path[1])
             return 200, {"volumeAttachment": {}}
+        if path[0] == "servers" and path[2:] == ["os-interface"]:
+            port = self.things["ports"][body["interfaceAttachment"]["port_id"]]
+            if port["device_id"]:
+                raise Refused(409, f"Port {port['id']} is still in use.")
+            port.update(device_id=path[1], device_owner="compute:nova")
+            return 200, {"interfaceAttachment": {"port_id": port["id"]}}
         if path[0] == "servers" and path[2:] == ["action"]:
             server = self.things["servers"][path[1]]
             server["status"] = {"os-start": "ACTIVE", "os-stop": "SHUTOFF"}.get(next(iter(body)), server["status"])

@@ -134,6 +134,10 @@ static const struct answer_field os_fixed_ip_fields[] = {
         FIELD(os_fixed_ip, address, "ip_address", A_TEXT, .required = true),
 };
 SCHEMA(os_fixed_ip, "fixed IP");
+static const struct answer_field os_pair_fields[] = {
+        NEED(os_pair, address, "ip_address"),
+};
+SCHEMA(os_pair, "address pair");
 static const struct answer_field os_port_fields[] = {
         TEXT_ID(os_port),
         FIELD(os_port, name, "name", A_TEXT),
@@ -145,6 +149,8 @@ static const struct answer_field os_port_fields[] = {
         FIELD(os_port, mac, "mac_address", A_TEXT),
         FIELD(os_port, trunk, "trunk_details.trunk_id", A_TEXT),
         FIELD(os_port, addresses, "fixed_ips", A_MANY, .sub = &os_fixed_ip_schema),
+        FIELD(os_port, pairs, "allowed_address_pairs", A_MANY, .sub = &os_pair_schema),
+        FIELD(os_port, security, "port_security_enabled", A_FLAG),
         FIELD(os_port, groups, "security_groups", A_TEXTS),
         FIELD(os_port, tags, "tags", A_TEXTS),
         FIELD(os_port, revision, "revision_number", A_NUMBER),

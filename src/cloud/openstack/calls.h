@@ -52,6 +52,8 @@ enum os_call {
         OS_CREATE_SERVER,
         OS_SERVER_ACTION,
         OS_ATTACH_VOLUME,
+        OS_ATTACH_PORT,
+        OS_SET_PORT,
         OS_CREATE_BALANCER,
         OS_SET_MEMBERS,
         OS_SET_TAGS,
@@ -133,10 +135,15 @@ struct os_router {
 struct os_fixed_ip {
         const char *subnet, *address;
 };
+struct os_pair {
+        const char *address;
+};
 struct os_port {
         const char *id, *name, *description, *network, *device, *owner, *status, *mac;
         struct answers addresses; /* struct os_fixed_ip */
-        const char *trunk;        /* that it is the parent of */
+        struct answers pairs;     /* struct os_pair: allowed addresses */
+        bool security;
+        const char *trunk; /* that it is the parent of */
         struct strings groups, tags;
         int64_t revision;
 };

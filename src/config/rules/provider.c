@@ -206,10 +206,33 @@ static void openstack_image(struct cluster *c, struct problems *p)
                         "Glance stores the URL, so a password in it would be seen by others");
 }
 
+static void openstack_ports(const struct cluster *c, struct problems *p)
+{
+        const struct provider_openstack *o = &c->provider.openstack;
+        const struct os_port_options *s = &o->ports;
+        bool none = false;
+        if (!s->src || rule_spoiled(p, "provider.openstack.ports"))
+                return;
+        rule_duplicates(p, tree_get(s->src, "networks"), &s->networks, "network");
+        for (size_t i = 0; i < s->networks.n; i++)
+                if (o->network.name && streq(s->networks.v[i], o->network.name))
+                        problem_add(p, s->src, "networks", "leave it out",
+                                "%s is the network of the machines already", o->network.name);
+        for (size_t i = 0; i < s->security.n; i++)
+                none |= streq(s->security.v[i], "none");
+        if (none && s->security.n > 1)
+                problem_add(p, s->src, "security", "use none alone, or only names of groups",
+                        "none cannot be combined with groups");
+        else if (none && s->pairs.n)
+                problem_add(p, s->src, "addressPairs", "leave it out",
+                        "without port security every address may be sent from");
+}
+
 static void openstack(struct cluster *c, struct problems *p)
 {
         const struct provider_openstack *o = &c->provider.openstack;
         openstack_image(c, p);
+        openstack_ports(c, p);
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *pool = &c->pools.v[i];
                 if (!schema_refused("pools.flavor") && !tree_get(pool->src, "flavor") &&

@@ -190,11 +190,13 @@ int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct
 
 int os_same_name(const struct os *os, struct error *err)
 {
-        const struct os_group *g = os->looked.named_groups.v;
+        const struct answers *all =
+                os_names_groups(os) && os->mark ? &os->found.groups : &os->looked.named_groups;
+        const struct os_group *g = all->v;
         const struct os_found *f = &os->found;
         const char *name = os->run->cluster->name;
         size_t n = strlen(name);
-        for (size_t i = 0; !f->group && !f->servers.n && i < os->looked.named_groups.n; i++) {
+        for (size_t i = 0; !f->group && !f->servers.n && i < all->n; i++) {
                 const char *mark = os_mark_of(OS_LIST_GROUPS, &g[i]);
                 const char *prefix = mark ? mark + strlen(OS_MARK) : "";
                 if (!mark || os_marked(os, mark) || !g[i].name || strncmp(g[i].name, name, n) ||

@@ -137,13 +137,13 @@ static void stage_look_up(struct os_job *j)
                 struct pair named[] = { { id ? "id" : "name", o->external_network }, { 0 } };
                 os_look_up(j, OS_LIST_NETWORKS, named, &l->externals);
         }
-        if (!os_own_group(os) || !os->found.group)
+        if ((!os_own_group(os) || !os->found.group) && !(os_names_groups(os) && os->mark))
                 os_look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
         if (os_uses_volumes(os)) {
                 os_look_up(j, OS_LIST_VOLUME_TYPES, NULL, &l->volume_types);
                 look_up_limit(j, OS_VOLUME_LIMITS, &l->volume, &l->has_volume);
         }
-        if (o->ports.trunk)
+        if (o->ports.trunk || os_no_security(os))
                 os_look_up(j, OS_LIST_EXTENSIONS, NULL, &l->extensions);
         look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
         look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
@@ -294,19 +294,11 @@ static void needs_named(struct needs *n)
                 survey_problem(n->run, n->out, "see `openstack network list --external`",
                         "provider.openstack.externalNetwork: %s is no external network",
                         o->external_network);
-        const struct os_group *g = l->named_groups.v;
-        l->groups = (struct strings){ 0 };
-        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++) {
-                const char *id = NULL, *wanted = o->security_groups.v[i];
-                for (size_t k = 0; k < l->named_groups.n; k++)
-                        if (streq(g[k].id, wanted) || (g[k].name && streq(g[k].name, wanted)))
-                                id = g[k].id;
-                if (id)
-                        strings_add(n->run->arena, &l->groups, id);
-                else
+        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++)
+                if (!os_group_id(os, o->security_groups.v[i]))
                         survey_problem(n->run, n->out, "see `openstack security group list`",
-                                "provider.openstack.securityGroups: there is no group %s", wanted);
-        }
+                                "provider.openstack.securityGroups: there is no group %s",
+                                o->security_groups.v[i]);
 }
 
 /* ---- quotas ---- */
@@ -481,6 +473,7 @@ int openstack_survey(
                 return r;
         n.os = os;
         needs_ports(&n);
+        os_survey_further(os, out, &n.ports);
         survey_once(&n);
         out->changes = out->lines.n > 0;
         bool any = out->changes;
@@ -509,6 +502,7 @@ int openstack_survey(
         needs_types(&n);
         needs_zones(&n);
         needs_extensions(&n);
+        os_needs_further(os, out);
         needs_named(&n);
         needs_quotas(&n);
         return 0;
