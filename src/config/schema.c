@@ -20,7 +20,8 @@
 static const char *const role_names[] = { "control-plane", "etcd", "worker", NULL };
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
 static const char *const os_lb_names[] = { "octavia", "vip", "none", NULL };
-static const char *const image_names[] = { "qcow2", "raw", "iso", "vmdk", "vdi", "vhd", "vhdx", NULL };
+static const char *const image_names[] = { "qcow2", "raw", "iso", "vmdk", "vdi", "vhd", "vhdx",
+        NULL };
 static const char *const spread_names[] = { "soft-anti-affinity", "anti-affinity", "none", NULL };
 static const char *const aws_lb_names[] = { "nlb", "nlb-internal", "none", NULL };
 static const char *const aws_nat_names[] = { "one", "perZone", "none", NULL };
@@ -173,7 +174,7 @@ SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are r
 SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
         { "networks", T_STRINGS, 0, AT(os_port_options, networks), .help = "Further networks, by name or id: each machine gets a port on each of them. Another list replaces machines.", .example = "[storage]" },
         { "security", T_STRINGS, 0, AT(os_port_options, security), .help = "Names of further security groups, or `none`: port security is switched off. Without it, groups of existing ports are not changed.", .example = "[storage-clients]" },
-        { "addressPairs", T_CIDRS, 0, AT(os_port_options, pairs), .help = "Addresses that machines may send from beside their own, such as those of pods or of a virtual IP. Without it, those of existing ports are not changed.", .example = "[10.90.0.200/32]" },
+        { "addressPairs", T_CIDRS, 0, AT(os_port_options, pairs), .help = "Addresses that machines may send from in their own network beside theirs, such as those of pods or of a virtual IP. Without it, those of existing ports are not changed.", .example = "[10.90.0.200/32]" },
         { "trunk", T_BOOL, 0, AT(os_port_options, trunk), .def = "false", .help = "Whether each port is the parent of a trunk, for VLANs of other networks inside the machine. A machine that exists gets it when it is made anew." });
 
 SCHEMA(openstackBastion, bastion, "address", "The jump host that machines are reached through: the address of one that exists, or the flavor of one that slipway creates, with a floating IP address.",

@@ -28,13 +28,13 @@ static json_t *port_groups(const struct os *os, const struct node *n)
 
 /* Neutron drops packets with addresses that it does not know: those of pods that are routed
  * directly, and the address that keepalived moves. */
-static json_t *port_pairs(const struct os *os, const struct node *n)
+static json_t *port_pairs(const struct os *os, const struct node *n, bool main)
 {
         const struct cluster *c = os->run->cluster;
         char text[IP_TEXT + 4];
         json_t *pairs = json_array();
         const struct cidrs *more = &os->options->ports.pairs;
-        if (n && os_no_security(os))
+        if (!main || (n && os_no_security(os)))
                 return pairs;
         for (size_t i = 0; n && n != os_bastion(os) && i < more->n; i++)
                 json_array_append_new(
@@ -85,9 +85,11 @@ static bool groups_differ(const struct os *os, const json_t *wanted, const struc
 json_t *os_port_settings(const struct os *os, const struct node *n, const struct os_port *p)
 {
         const struct tree *file = os->options->ports.src;
-        json_t *o = json_object(), *pairs = port_pairs(os, n), *groups = port_groups(os, n);
-        if (tree_get(file, "addressPairs") ? pairs_differ(pairs, p)
-                                           : os_no_security(os) && p->pairs.n)
+        json_t *o = json_object(), *pairs = port_pairs(os, n, os_is_main_port(os, p)),
+               *groups = port_groups(os, n);
+        if (tree_get(file, "addressPairs") && os_is_main_port(os, p)
+                        ? pairs_differ(pairs, p)
+                        : os_no_security(os) && p->pairs.n)
                 json_object_set(o, "allowed_address_pairs", pairs);
         if (tree_get(file, "security") && groups_differ(os, groups, p)) {
                 json_object_set(o, "security_groups", groups);
@@ -113,7 +115,8 @@ static json_t *port_on(
 {
         json_t *o = json_pack(
                 "{s:s, s:s, s:s}", "name", name, "description", os->mark, "network_id", network);
-        json_t *pairs = port_pairs(os, n), *groups = port_groups(os, n);
+        bool main = streq(network, os_main_network(os));
+        json_t *pairs = port_pairs(os, n, main), *groups = port_groups(os, n);
         if (n && n != os_bastion(os) && os_no_security(os))
                 json_object_set_new(o, "port_security_enabled", json_false());
         else if (json_array_size(groups))

@@ -35,7 +35,7 @@ static void PRINTF(3, 4) upload_fail(struct os_job *j, const char *hint, const c
 
 static void upload_say(const struct os_job *j, const char *what, int64_t now, int64_t all)
 {
-        int permille = all > 0 ? (int)(now * 1000 / all) : -1;
+        int permille = all > 0 ? (int)((now < all ? now : all) * 1000 / all) : -1;
         char text[300];
         if (!j->say || permille == j->os->upload->permille)
                 return;
@@ -124,7 +124,8 @@ static int part_open(struct os_job *j, struct error *err)
                 r = http_new(j->line->base, &u->http, err);
         if (r < 0)
                 return r;
-        char *name CLEANUP(free_p) = xasprintf("image-%s", j->os->options->image.sha256);
+        char *name CLEANUP(free_p) =
+                xasprintf("image-%s-%s", j->os->options->image.sha256, j->os->mark);
         u->part = cache_path(cache, "partial", name);
         u->fd = open(u->part, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (u->fd < 0)
@@ -134,7 +135,7 @@ static int part_open(struct os_job *j, struct error *err)
         return 0;
 }
 
-static void on_fetch_progress(int64_t now, int64_t total, void *arg)
+static void image_on_fetch_progress(int64_t now, int64_t total, void *arg)
 {
         upload_say(arg, "download", now, total);
 }
@@ -168,7 +169,7 @@ void stage_image_fetch(struct os_job *j)
                                 .fd = u->fd,
                                 .offset = lseek(u->fd, 0, SEEK_END),
                                 .max = IMAGE_MAX,
-                                .on_progress = on_fetch_progress,
+                                .on_progress = image_on_fetch_progress,
                                 .on_done = on_fetched,
                                 .arg = j },
                         &t, &err);
@@ -224,7 +225,7 @@ void stage_image_digest(struct os_job *j)
 
 /* ---- into glance ---- */
 
-static void on_sent(const char *data, size_t n, void *arg)
+static void image_on_sent(const char *data, size_t n, void *arg)
 {
         struct os_job *j = arg;
         j->os->upload->done += (int64_t)n;
@@ -236,7 +237,7 @@ static void image_send(struct os_job *j)
         struct os_upload *u = j->os->upload;
         const struct os_image_options *o = &j->os->options->image;
         struct pair id[] = { { "id", u->id }, { 0 } };
-        u->stream = (struct stream){ u->fd, u->size, on_sent, j };
+        u->stream = (struct stream){ u->fd, u->size, image_on_sent, j };
         u->done = 0;
         u->began = false;
         job_ask(j, &(struct os_ask){ .call = u->import ? OS_IMPORT_IMAGE : OS_SEND_IMAGE,
@@ -357,7 +358,7 @@ static void image_judge(struct os_job *j, bool good)
                 o->name);
 }
 
-static void on_read(const char *data, size_t n, void *arg)
+static void image_on_read(const char *data, size_t n, void *arg)
 {
         struct os_job *j = arg;
         struct os_upload *u = j->os->upload;
@@ -394,7 +395,7 @@ static void image_check(struct os_job *j, const struct os_image *image)
         }
         sums_begin(u);
         u->size = image->size;
-        u->stream = (struct stream){ .fd = -1, .fn = on_read, .arg = j };
+        u->stream = (struct stream){ .fd = -1, .fn = image_on_read, .arg = j };
         job_ask(j, &(struct os_ask){ .call = OS_READ_IMAGE,
                            .args = id,
                            .resource = image->name,
