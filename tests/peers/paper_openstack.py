@@ -35,6 +35,7 @@ class Paper:
         self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
         self.import_methods, self.web = ["glance-direct"], {}  # what glance downloads: {url: bytes}
+        self.filtered = False  # glance's settings do not allow the URL
         self.hashes, self.tamper = "sha512", False  # the algorithm of os_hash_value, None: it only has MD5; it keeps other bytes than it got
         self.cut = "saving"  # the status of an image whose upload ended in the middle
         self.stalled, self.go = threading.Event(), threading.Event()  # the fault "stall" of an upload
@@ -61,7 +62,7 @@ class Paper:
     # --- what tests ask ---
     def ours(self, mark):
         """Everything with the mark, and server groups by their name."""
-        return [("images", i["name"]) for i in self.images if mark in i.get("tags", [])] + [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
+        return [("images", i["name"]) for i in self.images if i.get("slipway-mark") == mark] + [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
                 if t.get("description") == mark or mark in t.get("tags", []) or t.get("metadata", {}).get("slipway-mark") == mark or (kind == "server_groups" and mark.removeprefix("slipway-") in t["name"])]
 
     def posts(self):
@@ -250,9 +251,9 @@ class Paper:
             self.importing()
             fits = lambda i, k, v: v in i.get("tags", []) if k == "tag" else str(i.get(k)) == v  # noqa: E731
             return 200, {"images": [{k: v for k, v in i.items() if k != "bytes"} for i in self.images if self.hidden.get(i["id"], 0) < time.time()
-                                    and all(fits(i, k, v) for k, v in one.items() if not (self.blind and k == "tag"))]}
+                                    and all(fits(i, k, v) for k, v in one.items() if not (self.blind and k == "slipway-mark"))]}
         if path == ["images"]:
-            self.images.append({"id": str(uuid.uuid4()), "status": "queued", "size": None, "min_ram": 0, **body})
+            self.images.append({"id": str(uuid.uuid4()), "status": "queued", "size": None, "min_ram": 0, "tags": [], **body})
             return 201, self.images[-1]
         image = next((i for i in self.images if i["id"] == path[1]), None)
         if not image:
@@ -264,6 +265,8 @@ class Paper:
             return 204, None
         if path[2:] == ["import"]:
             assert body["method"]["name"] in self.import_methods
+            if self.filtered:
+                raise Refused(400, f"URI for web-download does not pass filtering: {body['method']['uri']}")
             image["uri"] = body["method"]["uri"]
             return 202, None
         if path[2] == "tags":

@@ -27,11 +27,11 @@ class Images(Boats):
         os.environ["SLIPWAY_CACHE"] = CLEAN["SLIPWAY_CACHE"] = str(self.dir / "cache")
 
     def ours(self):
-        return [i for i in self.cloud.images if MARK in i.get("tags", [])]
+        return [i for i in self.cloud.images if i.get("slipway-mark") == MARK]
 
     def whole(self):
         image, = self.ours()
-        assert image["status"] == "active" and image["tags"] == [MARK, f"sha256-{hashlib.sha256((self.dir / 'mine.img').read_bytes()).hexdigest()}"]
+        assert image["status"] == "active" and image["tags"] == [f"sha256-{hashlib.sha256((self.dir / 'mine.img').read_bytes()).hexdigest()}"]
         assert {s["image"]["id"] for s in self.cloud.things["servers"].values()} == {image["id"]}
         return image
 
@@ -93,8 +93,8 @@ def test_life(boats):
 
 def test_foreign(boats):
     """An image of that name that this cluster did not upload: not used, not replaced, not deleted."""
-    for tags in ([], ["slipway-zz99z", f"sha256-{SHA}"]):
-        boats.cloud.images[1:] = [{"id": "i7", "name": "mine", "status": "active", "tags": tags}]
+    for other in ({"tags": []}, {"slipway-mark": "slipway-zz99z", "tags": [f"sha256-{SHA}"]}):
+        boats.cloud.images[1:] = [{"id": "i7", "name": "mine", "status": "active", **other}]
         status, said = boats.call("up")
         assert status == 1 and {"problem": "provider.openstack.image: the cloud has an image mine that this cluster did not upload: i7",
                                 "hint": "choose another name, or name only that image to use it"} in said, said
@@ -133,7 +133,7 @@ def test_killed(boats, status):
     """In the middle of the upload, whatever glance makes of it: the next run deletes that image and no other."""
     cloud = boats.cloud
     cloud.cut = status
-    cloud.images.append({"id": "i8", "name": "theirs", "status": status, "tags": ["slipway-zz99z"]})
+    cloud.images.append({"id": "i8", "name": "theirs", "status": status, "slipway-mark": "slipway-zz99z", "tags": []})
     data = BYTES[:32] + bytes(32 << 20)
     (boats.dir / "mine.img").write_bytes(data)
     boats.write(boats.text.replace(SHA, hashlib.sha256(data).hexdigest()))
@@ -145,7 +145,7 @@ def test_killed(boats, status):
     tool.wait()
     cloud.go.set()
     half, = boats.ours()
-    assert half["tags"] == [MARK]
+    assert half["tags"] == []
     boats.must("up")
     assert half not in cloud.images and boats.whole()["size"] == len(data) and cloud.images[1]["id"] == "i8"
     boats.must("down")
@@ -183,7 +183,7 @@ def test_made_but_hidden(boats):
     boats.cloud.faults["POST /image/v2/images"] = ["hidden"]
     if boats.call("up")[0]:
         boats.must("up")
-    whole = [i for i in boats.ours() if len(i["tags"]) == 2]
+    whole = [i for i in boats.ours() if i["tags"]]
     assert len(whole) == 1
     boats.cloud.hidden.clear()
     boats.must("down")
@@ -198,8 +198,8 @@ def test_leaks(boats):
     assert "upload image mine, 1 MiB" in drive(boats, "plan")
     assert boats.call("up", prefix=prefix)[0] == 0
     assert "nothing is left over" in drive(boats, "leaks")
-    half = {"id": "i5", "name": "mine", "status": "queued", "tags": [f"slipway-{prefix}"]}
-    old = {"id": "i6", "name": "mine", "status": "active", "tags": [f"slipway-{prefix}", f"sha256-{'0' * 64}"]}
+    half = {"id": "i5", "name": "mine", "status": "queued", "slipway-mark": f"slipway-{prefix}", "tags": []}
+    old = {"id": "i6", "name": "mine", "status": "active", "slipway-mark": f"slipway-{prefix}", "tags": [f"sha256-{'0' * 64}"]}
     cloud.images += [half, old, {"id": "i9", "name": "theirs", "status": "active", "tags": ["x"]}]
     leaks = json.loads(drive(boats, "leaks", "-o", "json"))
     assert sorted((x["kind"], x["id"], x["ours"]) for x in leaks) == [("image", "i5", True), ("image", "i6", True)]
@@ -321,6 +321,17 @@ def test_glance_downloads_other_bytes(boats, web, algorithm):
     status, said = boats.call("up")
     assert status == 1 and "what glance downloaded has another SHA-256 checksum than the cluster's file says" in errors(said)
     assert not boats.ours() and not boats.cloud.things["servers"]
+
+
+def test_glance_may_not_download(boats, web):
+    """Its settings do not allow the address: downloaded here, and sent."""
+    boats.cloud.import_methods.append("web-download")
+    boats.cloud.filtered = True
+    boats.must("up")
+    boats.whole()
+    assert web.asked == [0] and boats.sent() == ["file"]
+    boats.must("down")
+    assert not boats.cloud.ours(MARK) and len(boats.cloud.images) == 1
 
 
 def test_glance_cannot_download(boats, web):

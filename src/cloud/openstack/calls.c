@@ -32,8 +32,8 @@ const struct call_row os_calls[OS_CALLS] = {
         [OS_LIST_IMAGES] = LIST("images", "image", "/images", "id={id}&name={name}&status=active",
                 "images", os_image),
         /* of any status, and not only by the mark */
-        [OS_LIST_UPLOADS] =
-                LIST("images", "image", "/images", "name={name}&tag={mark}", "images", os_image),
+        [OS_LIST_UPLOADS] = LIST("images", "image", "/images", "name={name}&slipway-mark={mark}",
+                "images", os_image),
         [OS_IMPORT_METHODS] =
                 GET("import methods", "image", "/info/import", "import-methods", os_methods),
         [OS_LIST_FLAVORS] =

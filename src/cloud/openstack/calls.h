@@ -80,6 +80,7 @@ struct os_image {
         const char *id, *name, *status, *visibility, *owner, *architecture, *bus;
         const char *algorithm, *hash, *checksum; /* of its bytes; checksum: MD5 */
         const char *failed;                      /* the stores that an import failed for */
+        const char *mark;
         struct strings tags;
         int64_t min_disk, min_ram, size; /* GB, MB, bytes */
 };

@@ -1,8 +1,8 @@
 /* The image of the machines: one that exists, by name, id or properties, or one that slipway
- * uploads as the cluster's own. That one has our mark as a tag from the call that creates it. When
- * all of it is there and was checked it gets a second tag with its SHA-256: so what an interrupted
- * run left is known by the missing tag, and made again. An image of the same name without our mark
- * is never touched. */
+ * uploads as the cluster's own. That one has our mark as a property from the call that creates
+ * it. When all of it is there and was checked it gets a tag with its SHA-256: so what an
+ * interrupted run left is known by the missing tag, and made again. An image of the same name
+ * without our mark is never touched. */
 #ifndef SLIPWAY_OPENSTACK_IMAGE_H
 #define SLIPWAY_OPENSTACK_IMAGE_H
 

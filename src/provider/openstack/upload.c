@@ -10,13 +10,14 @@
 #include "artifact/http.h"
 #include "provider/openstack/image.h"
 
-#define PIECE     ((size_t)1 << 20)
-#define TURN      ((size_t)8 << 20) /* read in one turn of the loop */
-#define IMAGE_MAX ((int64_t)64 << 30)
-#define SOON_MS   500
-#define LATER_MS  5000
-#define SOON      20 /* times */
-#define TRIES     5
+#define PIECE       ((size_t)1 << 20)
+#define TURN        ((size_t)8 << 20) /* read in one turn of the loop */
+#define IMAGE_MAX   ((int64_t)64 << 30)
+#define SOON_MS     500
+#define LATER_MS    5000
+#define SOON        20 /* times */
+#define TRIES       5
+#define STAGES_BACK 3 /* behind stage_image, to stage_image_fetch */
 
 /* SHA-256 is the user's; glance has one of the others, or both. */
 static const char *const sum_names[SUMS] = { "sha256", "sha512", "md5" };
@@ -232,6 +233,17 @@ static void image_on_sent(const char *data, size_t n, void *arg)
         upload_say(j, "upload", j->os->upload->done, j->os->upload->size);
 }
 
+/* Glance takes only addresses that its settings allow: then it is downloaded here. */
+static void on_import(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        const struct fault *f = reply->fault;
+        if (f && (f->kind == FAULT_WRONG || f->kind == FAULT_FORBIDDEN)) {
+                j->os->upload->import = false;
+                j->at -= STAGES_BACK;
+        } else if (f)
+                job_fault(j, &os_calls[OS_IMPORT_IMAGE], f);
+}
+
 static void image_send(struct os_job *j)
 {
         struct os_upload *u = j->os->upload;
@@ -246,6 +258,8 @@ static void image_send(struct os_job *j)
                                                        "uri", o->url)
                                              : NULL,
                            .resource = o->name,
+                           .fn = u->import ? on_import : NULL,
+                           .optional = u->import,
                            .stream = u->import ? NULL : &u->stream });
 }
 
@@ -269,9 +283,9 @@ static void image_make(struct os_job *j)
         for (size_t i = 0; i < o->properties.n; i++)
                 json_object_set_new(
                         body, o->properties.v[i].key, json_string(o->properties.v[i].value));
-        json_t *own = json_pack("{s:s, s:s, s:s, s:s, s:[s], s:I}", "name", o->name, "disk_format",
-                u->format, "container_format", "bare", "visibility", "private", "tags", j->os->mark,
-                "min_disk", (json_int_t)u->image->min_disk);
+        json_t *own = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "name", o->name, "disk_format",
+                u->format, "container_format", "bare", "visibility", "private", OS_META_MARK,
+                j->os->mark, "min_disk", (json_int_t)u->image->min_disk);
         json_object_update(body, own);
         json_decref(own);
         job_ask(j, &(struct os_ask){ .call = OS_CREATE_IMAGE,
