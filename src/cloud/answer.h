@@ -29,10 +29,10 @@ struct answer_schema;
 
 struct answer_field {
         const char *path; /* "placement.availabilityZone": names divided by dots */
-        enum answer_type type;
-        size_t offset;
-        size_t max; /* bytes of a text, elements of a list; 0: 255 and 1000 */
         const struct answer_schema *sub;
+        uint32_t max; /* bytes of a text, elements of a list; 0: 255 and 1000 */
+        uint16_t offset;
+        uint8_t type; /* enum answer_type */
         bool required;
 };
 

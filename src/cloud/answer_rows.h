@@ -5,9 +5,10 @@
 
 #include "cloud/answer.h"
 
-#define FIELD(type_, member, path, kind, ...) \
+#define FIELD(type_, member, path_, kind, ...) \
         { \
-                path, kind, offsetof(struct type_, member), ##__VA_ARGS__ \
+                .path = path_, .type = kind, .offset = offsetof(struct type_, member), \
+                ##__VA_ARGS__ \
         }
 #define NEED(type_, member, path) FIELD(type_, member, path, A_TEXT, .required = true)
 #define SCHEMA(type_, name) \

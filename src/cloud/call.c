@@ -219,6 +219,8 @@ static void call_send(struct call *c)
         int64_t left = c->deadline - clock_ms();
         int64_t most = !once && o->attempt_ms ? o->attempt_ms : once ? ONCE_MS : SAFE_MS;
         int r = c->session->ops->write(c->session, c, &m, &err);
+        if (c->args.stream && c->args.stream->fd >= 0)
+                lseek(c->args.stream->fd, 0, SEEK_SET);
         if (r == 0) {
                 str_wipe_release(&c->sent);
                 c->sent = m.body;
@@ -227,6 +229,7 @@ static void call_send(struct call *c)
                 limit_take(&c->service->limit, clock_ms());
                 c->exchange = exchange_start(cloud->loop.curl,
                         &(struct exchange_spec){ .method = m.method,
+                                .stream = c->args.stream,
                                 .url = str_text(&m.url),
                                 .headers = m.headers,
                                 .body = m.has_body ? str_text(&c->sent) : NULL,

@@ -11,6 +11,7 @@
 struct event_base;
 struct cloud;
 struct session;
+struct stream; /* exchange.h */
 struct call;
 
 /* One of the three protocols' ways to carry arguments. */
@@ -33,7 +34,8 @@ enum call_retry {
 struct call_page {
         const char *from, *to;
 };
-#define PAGE_LINKS "links" /* `from`: OpenStack's ways to say "next", whose marker is taken */
+#define PAGES_AT_ONCE 3       /* rows at most */
+#define PAGE_LINKS    "links" /* `from`: OpenStack's ways to say "next", whose marker is taken */
 
 #define CALL_TEXT "text" /* `wrap`: the answer is plain text, a JSON string to the reader */
 
@@ -44,20 +46,24 @@ struct call_row {
         const char *path; /* "/servers/{id}", an action or a target */
         const char
                 *query; /* "tags={mark}&limit=500"; a parameter without its argument is left out */
-        enum call_body body;
         const char *wrap; /* key of the body, and of a single thing in the answer */
+        enum call_body body;
         enum call_retry retry;
-        const char *list; /* path of the list in the answer; NULL: it is no list */
-        struct call_page pages[3];
+        const char *list;              /* path of the list in the answer; NULL: it is no list */
+        const struct call_page *pages; /* until a row without `from`; NULL: there is one page */
         const struct answer_schema *answer; /* of the thing, or of an element; NULL: none is read */
 };
 
 struct call_args {
-        const struct pair *args; /* for {name}, and further parameters of a form; key NULL ends */
-        const json_t *body;      /* borrowed */
-        const char *text;        /* of BODY_XML */
-        const char *resource;    /* what the sentence names, or NULL */
-        unsigned timeout_ms;     /* of all attempts and pages; 0: two minutes */
+        /* for {name}, and further parameters of a form; "?name" is one of the query, as often as it
+         * is there; key NULL ends */
+        const struct pair *args;
+        const json_t *body;   /* borrowed */
+        const char *text;     /* of BODY_XML */
+        const char *resource; /* what the sentence names, or NULL */
+        unsigned timeout_ms;  /* of all attempts and pages; 0: two minutes */
+        /* borrowed, for a row that is sent only once: not at the same time as another attempt */
+        const struct stream *stream;
 };
 
 struct call_reply {

@@ -2,6 +2,7 @@
 
 #define HEAD_MAX   4096 /* bytes of a header that is kept: tokens can be long */
 #define CONNECT_MS 10000L
+#define SLOW_S     600L /* no byte for so long ends a stream: glance may store before it answers */
 
 static const struct {
         const char *name;
@@ -41,10 +42,41 @@ static size_t exchange_on_head(char *data, size_t size, size_t n, void *arg)
 static size_t exchange_on_data(char *data, size_t size, size_t n, void *arg)
 {
         struct exchange *x = arg;
+        const struct stream *s = x->spec.stream;
+        long status = 0;
+        curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (s && s->fd < 0 && status == 200) {
+                s->fn(data, n, s->arg);
+                return n;
+        }
         if ((x->too_large = n > x->spec.max - x->text.len))
                 return 0;
         str_addn(&x->text, data, n);
         return n;
+}
+
+static size_t exchange_on_read(char *data, size_t size, size_t n, void *arg)
+{
+        const struct exchange *x = arg;
+        ssize_t got = read(x->spec.stream->fd, data, size * n);
+        if (got < 0)
+                return CURL_READFUNC_ABORT;
+        x->spec.stream->fn(data, (size_t)got, x->spec.stream->arg);
+        return (size_t)got;
+}
+
+static void exchange_stream(struct exchange *x)
+{
+        const struct stream *s = x->spec.stream;
+        curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, 0L);
+        curl_easy_setopt(x->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(x->easy, CURLOPT_LOW_SPEED_TIME, SLOW_S);
+        if (s->fd < 0)
+                return;
+        curl_easy_setopt(x->easy, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(x->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)s->size);
+        curl_easy_setopt(x->easy, CURLOPT_READFUNCTION, exchange_on_read);
+        curl_easy_setopt(x->easy, CURLOPT_READDATA, x);
 }
 
 /* As everywhere: never a proxy for this computer itself. */
@@ -100,6 +132,8 @@ static void exchange_options(struct exchange *x)
                 curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)s->len);
                 curl_easy_setopt(e, CURLOPT_POSTFIELDS, s->body);
         }
+        if (s->stream)
+                exchange_stream(x);
         if (exchange_is_local(s->url))
                 curl_easy_setopt(e, CURLOPT_PROXY, "");
         exchange_trust(x);
@@ -165,7 +199,9 @@ void exchange_trouble(struct str *s, const struct exchange *x)
                 str_addf(s, "the server's certificate is not trusted: %s", x->why);
                 break;
         case CURLE_OPERATION_TIMEDOUT:
-                if (x->sent)
+                if (x->spec.stream && x->sent)
+                        str_addf(s, "nothing was transferred for %ld s", SLOW_S);
+                else if (x->sent)
                         str_addf(s, "no whole answer within %.3g s", x->spec.timeout_ms / 1000.0);
                 else
                         str_add(s, "no connection in time");

@@ -26,10 +26,19 @@ struct trust {
         bool insecure;
 };
 
+/* A body that is not kept in memory: that of the request, from a file, or that of the answer. */
+struct stream {
+        int fd;       /* the file, from its first byte; -1: the answer */
+        int64_t size; /* of the file */
+        void (*fn)(const char *data, size_t n, void *arg); /* is told of all of it, in pieces */
+        void *arg;
+};
+
 struct exchange_spec {
         const char *method, *url;
-        struct curl_slist *headers; /* taken */
-        const char *body;           /* NULL: none; borrowed until the end */
+        const struct stream *stream; /* NULL: both are texts */
+        struct curl_slist *headers;  /* taken */
+        const char *body;            /* NULL: none; borrowed until the end */
         size_t len;
         unsigned timeout_ms;
         size_t max; /* bytes of the answer */

@@ -69,8 +69,8 @@ int page_take(struct call *c, const json_t *body, bool *more, struct error *err)
         struct str all CLEANUP(str_release) = { 0 };
         if (page_append(c, list, err) < 0)
                 return -err->code;
-        for (size_t i = 0; i < ARRAY_SIZE(c->row->pages) && c->row->pages[i].from; i++) {
-                const struct call_page *p = &c->row->pages[i];
+        const struct call_page *p = c->row->pages;
+        for (size_t i = 0; p && p->from; i++, p++) {
                 char *link CLEANUP(free_p) = streq(p->from, PAGE_LINKS) ? page_link(c, body) : NULL;
                 page_set(c, i, p->to, link ? link : json_string_value(answer_at(body, p->from)));
                 str_addf(&all, "%s\n", c->page[i].value ? c->page[i].value : "");
@@ -155,6 +155,10 @@ void call_query(const struct call *c, struct str *s)
                         query_put(s, p, n, value);
                 p += whole + (p[whole] == '&');
         }
+        for (size_t i = 0; i < c->nargs; i++)
+                if (*c->args.args[i].key == '?')
+                        query_put(s, c->args.args[i].key + 1, strlen(c->args.args[i].key) - 1,
+                                c->args.args[i].value);
         for (size_t i = 0; i < ARRAY_SIZE(c->page); i++)
                 if (c->page[i].value)
                         query_put(s, c->page[i].key, strlen(c->page[i].key), c->page[i].value);

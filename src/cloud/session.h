@@ -79,7 +79,7 @@ struct call {
         struct call_args args;
         size_t nargs;
         json_t *body, *list;
-        struct pair page[3]; /* the parameters of the next page */
+        struct pair page[PAGES_AT_ONCE]; /* the parameters of the next page */
         unsigned pages;
         char *marker; /* of the page before */
         int64_t deadline;

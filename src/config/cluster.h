@@ -173,6 +173,12 @@ struct os_network_options { /* one that exists, by name or id; or one that is ma
         struct strings dns;
         long mtu; /* 0: the cloud's */
 };
+struct os_image_options { /* of the machines: one that exists, or one that is uploaded */
+        const struct tree *src;
+        const char *name, *file, *url, *sha256; /* each may be NULL */
+        const char *format;                     /* NULL: seen from the file, or the URL's end */
+        struct pairs properties;
+};
 struct os_cloud_options { /* who slipway is for the cloud, and what the cluster has of it */
         const struct tree *src;
         const char *name; /* of clouds.yaml, or NULL */
@@ -192,13 +198,16 @@ struct os_access { /* who reaches the machines from outside */
 struct os_port_options { /* of the nodes' ports */
         const struct tree *src;
         bool trunk;
+        struct strings networks, security; /* names; security: or "none" */
+        struct cidrs pairs;
 };
 struct provider_openstack {
         const struct tree *src;
         struct os_cloud_options cloud;
-        const char *region, *subnet, *external_network, *image, *user,
+        const char *region, *subnet, *external_network, *user,
                 /* region, subnet, external_network, keypair: may be NULL */
                 *keypair;
+        struct os_image_options image;
         struct os_network_options network;
         struct os_access access;
         struct os_port_options ports;

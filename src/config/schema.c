@@ -25,6 +25,8 @@
 static const char *const role_names[] = { "control-plane", "etcd", "worker", NULL };
 static const char *const user_data_names[] = { "cloud-init", "ignition", NULL };
 static const char *const os_lb_names[] = { "octavia", "vip", "none", NULL };
+static const char *const image_names[] = { "qcow2", "raw", "iso", "vmdk", "vdi", "vhd", "vhdx",
+        NULL };
 static const char *const spread_names[] = { "soft-anti-affinity", "anti-affinity", "none", NULL };
 static const char *const aws_lb_names[] = { "nlb", "nlb-internal", "none", NULL };
 static const char *const aws_nat_names[] = { "one", "perZone", "none", NULL };
@@ -156,6 +158,14 @@ SCHEMA(openstackNetwork, os_network_options, "name", "The network of the machine
         { "dns", T_STRINGS, 0, AT(os_network_options, dns), HELP("Name servers of the network that slipway creates; by default the cloud's."), .example = "[9.9.9.9]" },
         { "mtu", T_INT, 0, AT(os_network_options, mtu), .min = 1280, .max = 65535, HELP("The MTU of the network that slipway creates; by default the cloud's.") });
 
+SCHEMA(openstackImage, os_image_options, "name", "The image of the machines: one that exists, or one that slipway uploads.",
+        { "name", T_STRING, 0, AT(os_image_options, name), HELP("The name or id of an existing image, or the name of the one that slipway uploads."), .example = "debian-12" },
+        { "properties", T_PAIRS, 0, AT(os_image_options, properties), HELP("Properties by which an existing image is found, or that the uploaded one gets."), .example = "{os_distro: debian, os_version: \"12\"}" },
+        { "file", T_PATH, 0, AT(os_image_options, file), HELP("A file on this computer, which slipway uploads as the cluster's own image. Needs sha256.") },
+        { "url", T_URL, 0, AT(os_image_options, url), HELP("Instead of a file: where the image is downloaded from, by Glance if the cloud offers that. Needs sha256.") },
+        { "sha256", T_STRING, 0, AT(os_image_options, sha256), HELP("The SHA-256 checksum of the file. Another one is another image: machines are replaced.") },
+        { "format", T_STRING, 0, AT(os_image_options, format), .names = image_names, HELP("The format of the file; by default what its first bytes or the end of the URL show.") });
+
 SCHEMA(openstackCloud, os_cloud_options, "name", "Who slipway is for the cloud, and what the cluster has of it. The name alone is enough.",
         { "name", T_STRING, 0, AT(os_cloud_options, name), HELP("The entry of clouds.yaml with the credentials; by default what the environment says (OS_CLOUD, OS_AUTH_URL and others)."), .example = "taco-openstack" },
         { "controller", T_BOOL, 0, AT(os_cloud_options, controller), .def = "false", HELP("Whether the cluster has OpenStack's cloud controller manager, which makes load balancers (Octavia) for Services of type LoadBalancer.") },
@@ -167,6 +177,9 @@ SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are r
         { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", HELP("For NodePorts, 30000 to 32767.") });
 
 SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
+        { "networks", T_STRINGS, 0, AT(os_port_options, networks), HELP("Further networks, by name or id: each machine gets a port on each of them. Another list replaces machines."), .example = "[storage]" },
+        { "security", T_STRINGS, 0, AT(os_port_options, security), HELP("Names of further security groups, or `none`: port security is switched off. Without it, groups of existing ports are not changed."), .example = "[storage-clients]" },
+        { "addressPairs", T_CIDRS, 0, AT(os_port_options, pairs), HELP("Addresses that machines may send from in their own network beside theirs, such as those of pods or of a virtual IP. Without it, those of existing ports are not changed."), .example = "[10.90.0.200/32]" },
         { "trunk", T_BOOL, 0, AT(os_port_options, trunk), .def = "false", HELP("Whether each port is the parent of a trunk, for VLANs of other networks inside the machine. A machine that exists gets it when it is made anew.") });
 
 SCHEMA(openstackBastion, bastion, "address", "The jump host that machines are reached through: the address of one that exists, or the flavor of one that slipway creates, with a floating IP address.",
@@ -181,7 +194,7 @@ SCHEMA(openstack, provider_openstack, NULL, "Machines in OpenStack, which slipwa
         { "network", T_STRUCT, 0, AT(provider_openstack, network), .sub = &openstackNetwork_schema, HELP("The network of the machines: the name or id of an existing one, or what slipway creates.") },
         { "subnet", T_STRING, 0, AT(provider_openstack, subnet), HELP("The name of the subnet, if an existing network has several.") },
         { "externalNetwork", T_STRING, 0, AT(provider_openstack, external_network), HELP("The network that floating IP addresses come from, and that the router of a created network leads to."), .example = "public-net" },
-        { "image", T_STRING, F_REQUIRED, AT(provider_openstack, image), HELP("The image, by name or id."), .example = "debian-12" },
+        { "image", T_STRUCT, F_REQUIRED, AT(provider_openstack, image), .sub = &openstackImage_schema, HELP("The image, by name or id, or what slipway uploads."), .example = "debian-12" },
         { "user", T_STRING, 0, AT(provider_openstack, user), .def = "debian", HELP("The user to log in as. User-data creates it if the image has none, with sudo and slipway's own key.") },
         { "keypair", T_STRING, 0, AT(provider_openstack, keypair), HELP("The name of an existing OpenStack key pair, in addition to slipway's own key.") },
         { "userData", T_ENUM, 0, AT(provider_openstack, user_data), .names = user_data_names, .def = "cloud-init", HELP("The format of the user-data that the image reads at first boot; `render --format user-data` writes it.") },

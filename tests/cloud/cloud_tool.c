@@ -439,7 +439,7 @@ static void verb_calls(char **v)
                 json_t *fields = json_array(), *pages = json_array();
                 for (size_t j = 0; r->answer && j < r->answer->count; j++)
                         json_array_append_new(fields, json_string(r->answer->fields[j].path));
-                for (size_t j = 0; j < ARRAY_SIZE(r->pages) && r->pages[j].from; j++)
+                for (size_t j = 0; r->pages && r->pages[j].from; j++)
                         json_array_append_new(
                                 pages, json_pack("[s, s]", r->pages[j].from, r->pages[j].to));
                 print(json_pack("{s:b, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?, s:s?, s:o, s:o}",

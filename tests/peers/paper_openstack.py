@@ -1,8 +1,10 @@
 """An OpenStack on paper: keystone, nova, neutron, octavia, glance and cinder, as many calls as slipway makes, answered from memory. It keeps what real ones
 keep (a port binds to one server, an address is given once, a network with ports is not deleted, quotas), and misbehaves by (call, nth).
 For tests that must be quick; the real services judge in test_openstack_real.py."""
+import hashlib
 import ipaddress
 import json
+import re
 import threading
 import time
 import uuid
@@ -29,9 +31,14 @@ class Paper:
         self.blind = False  # filters for marks are not known, and therefore ignored
         self.quota = {"servers": 100, "ports": 500, "cores": -1, "volumes": 100, "gigabytes": -1, "credentials": 10}
         self.cinder = True  # the catalogue has it
-        self.trunks = True  # neutron has the extension
+        self.trunks = self.port_security = True  # neutron has the extension
         self.flavors = [{"id": "f1", "name": "m1.k8s", "vcpus": 2, "ram": 2048, "disk": 20}]
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
+        self.import_methods, self.web = ["glance-direct"], {}  # what glance downloads: {url: bytes}
+        self.filtered = False  # glance's settings do not allow the URL
+        self.hashes, self.tamper = "sha512", False  # the algorithm of os_hash_value, None: it only has MD5; it keeps other bytes than it got
+        self.cut = "saving"  # the status of an image whose upload ended in the middle
+        self.stalled, self.go = threading.Event(), threading.Event()  # the fault "stall" of an upload
         self.roles = ["admin", "member", "reader", "load-balancer_member"]
         self.restricted = False  # who is logged in has an application credential, which makes no others
         self.things = {kind: {} for kind in (*NEUTRON, "servers", "server_groups", "loadbalancers", "credentials", "volumes")}
@@ -55,7 +62,7 @@ class Paper:
     # --- what tests ask ---
     def ours(self, mark):
         """Everything with the mark, and server groups by their name."""
-        return [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
+        return [("images", i["name"]) for i in self.images if i.get("slipway-mark") == mark] + [(kind, t.get("name")) for kind, all in self.things.items() for t in all.values()
                 if t.get("description") == mark or mark in t.get("tags", []) or t.get("metadata", {}).get("slipway-mark") == mark or (kind == "server_groups" and mark.removeprefix("slipway-") in t["name"])]
 
     def posts(self):
@@ -73,12 +80,29 @@ class Paper:
     def port_add(self, body):
         if len(self.things["ports"]) >= self.quota["ports"]:
             raise Refused(409, "Quota exceeded for resources: ['port'].")
+        on = [s for s in self.things["subnets"].values() if s["network_id"] == body["network_id"]]
+        body = {"fixed_ips": [{"subnet_id": on[0]["id"]}] if on else [], **body}
         subnet = self.things["subnets"][body["fixed_ips"][0]["subnet_id"]]
         taken = {f["ip_address"] for p in self.things["ports"].values() for f in p["fixed_ips"]}
         ip = body["fixed_ips"][0].get("ip_address") or next(str(i) for i in list(ipaddress.ip_network(subnet["cidr"]).hosts())[100:] if str(i) not in taken)
         if ip in taken:
             raise Refused(409, f"IP address {ip} already allocated in subnet {subnet['id']}")
-        return self.add("ports", {"device_id": "", "device_owner": "", **body, "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": ip}]})
+        return self.add("ports", {"device_id": "", "device_owner": "", **self.port_settings({"port_security_enabled": True}, body), "fixed_ips": [{"subnet_id": subnet["id"], "ip_address": ip}]})
+
+    def port_settings(self, port, body):
+        """What neutron says of a port afterwards; without port security it has neither groups nor pairs."""
+        new = {**port, **body}
+        new["allowed_address_pairs"] = [{"mac_address": "fa:16:3e:00:00:01", **p} for p in new.get("allowed_address_pairs", [])]
+        for pair in new["allowed_address_pairs"]:
+            ipaddress.ip_network(pair["ip_address"])
+        if "port_security_enabled" in body and not self.port_security:
+            raise Refused(400, "Unrecognized attribute(s) 'port_security_enabled'")
+        if not new["port_security_enabled"] and (new.get("security_groups") or new["allowed_address_pairs"]):
+            raise Refused(409, "Port Security must be enabled in order to have allowed address pairs or security groups on a port.")
+        missing = [g for g in new.get("security_groups", []) if g not in self.things["security-groups"]]
+        if missing:
+            raise Refused(404, f"Security group {missing} does not exist")
+        return new
 
     def create(self, kind, body):
         if kind == "ports":
@@ -186,7 +210,8 @@ class Paper:
         if port["device_id"]:
             new.update({"status": "ERROR", "OS-EXT-STS:power_state": 0, "fault": {"message": f"Port {port['id']} is still in use."}})
         else:
-            port.update(device_id=new["id"], device_owner="compute:nova")
+            for more in s["networks"]:
+                self.things["ports"][more["port"]].update(device_id=new["id"], device_owner="compute:nova")
         return {"server": {"id": new["id"]}}
 
     def server_after_lost(self, body):
@@ -206,7 +231,7 @@ class Paper:
     def answer(self, method, path, query, body):
         one = {k: v[0] for k, v in query.items() if not (self.blind and k in ("description", "tags"))}
         if path.startswith("/network/v2.0/"):
-            return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), one, body)
+            return self.neutron(method, path.removeprefix("/network/v2.0/").split("/"), {k: query[k] for k in one}, body)
         if path.startswith("/compute/v2.1/"):
             return self.nova(method, path.removeprefix("/compute/v2.1/").split("/"), one, body)
         if path.startswith("/lb/v2/lbaas/"):
@@ -215,9 +240,65 @@ class Paper:
             return self.cinder_answer(method, path.removeprefix("/volume/v3/p/").split("/"), one, body)
         if path.startswith("/identity/v3/users/u1/application_credentials"):
             return self.keystone(method, path.split("/")[6:], body)
-        if path == "/image/v2/images":
-            return 200, {"images": [i for i in self.images if i["name"] == one.get("name") or i["id"] == one.get("id")]}
+        if path.startswith("/image/v2/"):
+            return self.glance(method, path.removeprefix("/image/v2/").split("/"), one, body)
         raise Refused(404, path)
+
+    def glance(self, method, path, one, body):
+        if path == ["info", "import"]:
+            return 200, {"import-methods": {"description": "", "type": "array", "value": self.import_methods}}
+        if path == ["images"] and method == "GET":
+            self.importing()
+            fits = lambda i, k, v: v in i.get("tags", []) if k == "tag" else str(i.get(k)) == v  # noqa: E731
+            return 200, {"images": [{k: v for k, v in i.items() if k != "bytes"} for i in self.images if self.hidden.get(i["id"], 0) < time.time()
+                                    and all(fits(i, k, v) for k, v in one.items() if not (self.blind and k == "slipway-mark"))]}
+        if path == ["images"]:
+            self.images.append({"id": str(uuid.uuid4()), "status": "queued", "size": None, "min_ram": 0, "tags": [], **body})
+            return 201, self.images[-1]
+        image = next((i for i in self.images if i["id"] == path[1]), None)
+        if not image:
+            raise Refused(404, f"Failed to find image {path[1]}")
+        if method == "DELETE":
+            if image.get("protected"):
+                raise Refused(403, f"Image {path[1]} is protected and cannot be deleted.")
+            self.images.remove(image)
+            return 204, None
+        if path[2:] == ["import"]:
+            assert body["method"]["name"] in self.import_methods
+            if self.filtered:
+                raise Refused(400, f"URI for web-download does not pass filtering: {body['method']['uri']}")
+            image["uri"] = body["method"]["uri"]
+            return 202, None
+        if path[2] == "tags":
+            image["tags"] = [*image["tags"], *({path[3]} - {*image["tags"]})]
+            return 204, None
+        return (200, image["bytes"]) if image["status"] == "active" else (204, None)
+
+    def importing(self):
+        """An import that was asked for goes on from one list to the next, and a failed one is queued again."""
+        for i in self.images:
+            if "uri" in i and i["status"] == "queued":
+                i["status"] = "importing"
+            elif i["status"] == "importing":
+                data = self.web.get(i.pop("uri"))
+                if data is None:
+                    i.update(status="queued", os_glance_failed_import="ceph")
+                else:
+                    self.stored(i, [data])
+                    i["bytes"] = data
+
+    def stored(self, image, pieces):
+        """Its bytes, which are not kept."""
+        sums, size = {name: hashlib.new(name) for name in {"md5", self.hashes or "md5"}}, 0
+        for piece in pieces:
+            for s in sums.values():
+                s.update(piece)
+            size += len(piece)
+        if self.tamper:
+            sums["md5"].update(b"x") or sums[self.hashes or "md5"].update(b"x")
+        image.update(status="active", size=size, checksum=sums["md5"].hexdigest())
+        if self.hashes:
+            image.update(os_hash_algo=self.hashes, os_hash_value=sums[self.hashes].hexdigest())
 
     def keystone(self, method, path, body):
         """Application credentials of the one user there is: a name is given once, and the secret is never shown again."""
@@ -240,14 +321,16 @@ class Paper:
         made = self.add("credentials", {"description": None, "roles": [{"name": r} for r in self.roles], "unrestricted": False, **new})
         return 201, {"application_credential": made}
 
-    def neutron(self, method, path, one, body):
+    def neutron(self, method, path, many, body):
+        """many: {filter: values}, of which one must fit."""
         kind = path[0]
         if kind == "extensions":
-            return 200, {"extensions": [{"alias": a, "name": a} for a in ("router", "security-group", *(("trunk", "trunk-details") if self.trunks else ()))]}
+            return 200, {"extensions": [{"alias": a, "name": a} for a in ("router", "security-group", *(("trunk", "trunk-details") if self.trunks else ()), *(("port-security",) if self.port_security else ()))]}
         if kind == "trunks" and not self.trunks:
             raise Refused(404, "The resource could not be found.")
         if kind == "quotas":
             free = {"limit": 10, "used": 0, "reserved": 0}
+            free["limit"] = self.quota.get("floatingips", 10)
             return 200, {"quota": {k: free for k in ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")}
                          | {"port": {"limit": self.quota["ports"], "used": len(self.things["ports"]), "reserved": 0}}}
         if path[2:] == ["add_router_interface"]:
@@ -263,10 +346,14 @@ class Paper:
         word = NEUTRON[kind]
         if method == "GET":
             plural = kind.replace("-", "_")
-            return 200, {plural: [t for t in self.visible(kind) if all(str(t.get(k)) == v for k, v in one.items() if k != "limit")]}
+            return 200, {plural: [t for t in self.visible(kind) if all(str(t.get(k)) in v for k, v in many.items() if k != "limit")]}
         if method == "DELETE":
             self.delete(kind, path[1])
             return 204, None
+        if method == "PUT" and kind == "ports" and path[1] in self.things[kind]:
+            port = self.things[kind][path[1]]
+            port.update(self.port_settings(port, body[word]))
+            return 200, {word: port}
         plural = word + "s"
         if plural in body:
             before = {k: dict(v) for k, v in self.things.items()}
@@ -293,6 +380,12 @@ class Paper:
         if path[0] == "servers" and path[2:] == ["os-volume_attachments"]:
             self.attach(body["volumeAttachment"]["volumeId"], path[1])
             return 200, {"volumeAttachment": {}}
+        if path[0] == "servers" and path[2:] == ["os-interface"]:
+            port = self.things["ports"][body["interfaceAttachment"]["port_id"]]
+            if port["device_id"]:
+                raise Refused(409, f"Port {port['id']} is still in use.")
+            port.update(device_id=path[1], device_owner="compute:nova")
+            return 200, {"interfaceAttachment": {"port_id": port["id"]}}
         if path[0] == "servers" and path[2:] == ["action"]:
             server = self.things["servers"][path[1]]
             server["status"] = {"os-start": "ACTIVE", "os-stop": "SHUTOFF"}.get(next(iter(body)), server["status"])
@@ -339,7 +432,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def send(self, status, body, headers=None):
-        text = b"" if body is None else json.dumps(body).encode()
+        text = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response_only(status)
         self.send_header("Date", formatdate(usegmt=True))
         for name, value in {"Content-Type": "application/json", "x-openstack-request-id": f"req-{len(self.paper.log)}", **(headers or {})}.items():
@@ -366,15 +459,54 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.token()
 
+    def take_image(self, id, fault):
+        """Of any size, in pieces."""
+        paper, left = self.paper, int(self.headers["Content-Length"])
+        image = next(i for i in paper.images if i["id"] == id)
+        assert self.headers["Content-Type"] == "application/octet-stream"
+
+        def pieces():
+            nonlocal left
+            while left and (piece := self.rfile.read1(min(left, 1 << 20))):
+                left -= len(piece)
+                if fault == "stall":
+                    paper.stalled.set()
+                    paper.go.wait()
+                yield piece
+                if fault == "drop before":
+                    return
+        if isinstance(fault, tuple):
+            while left and (piece := self.rfile.read1(min(left, 1 << 20))):
+                left -= len(piece)
+            self.send(*fault)
+            return
+        if image["status"] != "queued":
+            self.send(409, {"error": {"code": 409, "message": f"Image status transition from {image['status']} to saving is not allowed"}})
+            return
+        image["status"] = "saving"
+        try:
+            paper.stored(image, pieces())
+        except OSError:
+            left = left or 1
+        if left:
+            image["status"] = paper.cut
+        self.close_connection = bool(left) or fault == "drop after"
+        if not self.close_connection:
+            self.send(204, None)
+
     def handle_one(self):
         url, paper = urlsplit(self.path), self.paper
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        upload = self.command == "PUT" and url.path.endswith("/file")
+        text = b"" if upload else self.rfile.read(int(self.headers.get("Content-Length") or 0))
         call = f"{self.command} {url.path}"
         with paper.lock:
             paper.asked[call] += 1
             paper.log.append((self.command, url.path, url.query, text.decode()))
-            kinds = paper.faults.get(call) or []
+            kinds = paper.faults.get(call) or paper.faults.get(re.sub(r"[0-9a-f]{8}-[-0-9a-f]{27}", "*", call)) or []
             fault = kinds.pop(0) if kinds else None
+        if upload:
+            self.take_image(url.path.split("/")[-2], fault)
+            return
         if fault == "drop before" or str(fault).startswith("late"):
             if fault != "drop before":
                 paper.late.append((fault, json.loads(text)))

@@ -60,14 +60,57 @@ def test_life(boats):
     assert boats.all() == [foreign] and not cloud.ours(MARK)
 
 
-@pytest.mark.parametrize("more,most", [("floatingIP: true", 10), ("volumes: [{size: 1GiB, mount: /srv/a}]", 10), ("floatingIP: true, volumes: [{size: 1GiB, mount: /srv/a}]", 11)])
-def test_calls_of_a_plan(boats, more, most):
-    """Without changes at most ten, or one more if the file has everything."""
-    boats.write(boats.text.replace("count: 2,", f"count: 2, {more},"))
-    boats.must("up")
+MORE = "floatingIP: true, volumes: [{size: 1GiB, mount: /srv/a}]"
+ALL = "cloud: {name: paper, controller: true, csi: true}, apiFloatingIP: true, ports: {trunk: true}, bastion: {flavor: m1.k8s}"
+
+
+def calls_of_a_plan(boats):
     boats.cloud.log[:] = []
-    assert boats.must("survey")[-1] == {"changes": False} and len(boats.cloud.log) <= most, boats.cloud.log
+    assert boats.must("survey")[-1] == {"changes": False}
+    return boats.cloud.log
+
+
+@pytest.mark.parametrize("workers", [2, pytest.param(297, marks=pytest.mark.soak)])
+def test_calls_of_a_plan(boats, workers):
+    """Without changes at most ten, if the file has everything, and however many nodes there are."""
+    cloud = boats.cloud
+    cloud.quota.update(servers=1000, ports=1000, volumes=1000, floatingips=1000)
+    boats.write(boats.text.replace("count: 2,", f"count: {workers}, {MORE},").replace("cloud: {name: paper, controller: true, csi: true}", ALL).replace("10.90.0.0/24", "10.90.0.0/22"))
+    boats.must("up")
+    assert len(calls_of_a_plan(boats)) <= 10, cloud.log
+    # one list has all networks that are known by their names
+    assert sorted(c[2] for c in cloud.log if c[1].endswith("/networks")) == ["name=public&name=boats-ab12c"] and not [c for c in cloud.log if c[1].endswith("/subnets")]
     boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+def test_networks_by_name(boats):
+    """An own network that somebody has renamed is found by its mark; one that exists already is in the same list as the external one."""
+    cloud = boats.cloud
+    boats.must("up")
+    network, = (n for n in cloud.things["networks"].values() if n["description"] == MARK)
+    network["name"] = "renamed"
+    assert len(calls_of_a_plan(boats)) <= 10
+    boats.must("up")
+    assert not cloud.twins(MARK)
+    # a machine more needs the subnet's range
+    network["name"] = "boats-ab12c"
+    boats.write(boats.text.replace("count: 2,", "count: 3,"))
+    boats.must("up")
+    assert len(boats.listed()) == 6 and not cloud.twins(MARK)
+    boats.must("down")
+    assert not cloud.ours(MARK)
+    theirs, = (n for n in cloud.things["networks"].values() if n["name"] == "theirs")
+    cloud.create("subnets", {"network_id": theirs["id"], "cidr": "10.92.0.0/24", "description": "theirs", "ip_version": 4})
+    for name in ("theirs", theirs["id"]):
+        boats.write(WITH.replace("OPTIONS", "userData: cloud-init, loadBalancer: vip").replace("network: {cidr: 10.90.0.0/24, dns: [9.9.9.9]}", f"network: {name}"))
+        boats.must("up")
+        assert {m["ip"][:8] for m in boats.listed().values()} == {"10.92.0."}
+        assert len(calls_of_a_plan(boats)) <= 7, cloud.log
+        boats.must("down")
+        assert not cloud.ours(MARK) and theirs["id"] in cloud.things["networks"]
+    boats.write(boats.text.replace(f"network: {theirs['id']}", "network: none"))
+    assert "provider.openstack.network: there is no network none" in json.dumps(boats.call("survey")[1])
 
 
 def test_taken_out_of_the_file(boats):

@@ -541,7 +541,7 @@ def test_endpoints(tmp_path, options):
         endpoint = m["control-1"]["endpoint"]
         if "vip" in options:
             pairs = [p["allowed_address_pairs"] for p in b.cloud.things["ports"].values() if p["name"].startswith("control-")]
-            assert pairs == [[{"ip_address": endpoint}]] * 3 and "loadbalancers" not in kinds
+            assert pairs == [[{"mac_address": "fa:16:3e:00:00:01", "ip_address": endpoint}]] * 3 and "loadbalancers" not in kinds
         elif "none" in options:
             assert endpoint == m["control-1"]["ip"] and "loadbalancers" not in kinds
         else:

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "cloud/answer_rows.h"
 #include "cloud/aws/ini.h"
 #include "cloud/aws/sigv4.h"
 #include "cloud/fault.h"
@@ -163,19 +164,18 @@ struct thing {
 struct part {
         const char *id;
 };
-static const struct answer_field part_fields[] = { { "id", A_TEXT, offsetof(struct part, id), 4,
-        NULL, true } };
-static const struct answer_schema part_schema = { "part", part_fields, 1, sizeof(struct part) };
+static const struct answer_field part_fields[] = { FIELD(
+        part, id, "id", A_TEXT, .max = 4, .required = true) };
+SCHEMA(part, "part");
 static const struct answer_field thing_fields[] = {
-        { "meta.name", A_TEXT, offsetof(struct thing, name), 0, NULL, true },
-        { "size", A_NUMBER, offsetof(struct thing, size), 0, NULL, false },
-        { "on", A_FLAG, offsetof(struct thing, on), 0, NULL, false },
-        { "tags", A_TEXTS, offsetof(struct thing, tags), 3, NULL, false },
-        { "labels", A_PAIRS, offsetof(struct thing, labels), 0, NULL, false },
-        { "parts.item", A_MANY, offsetof(struct thing, parts), 2, &part_schema, false },
+        NEED(thing, name, "meta.name"),
+        FIELD(thing, size, "size", A_NUMBER),
+        FIELD(thing, on, "on", A_FLAG),
+        FIELD(thing, tags, "tags", A_TEXTS, .max = 3),
+        FIELD(thing, labels, "labels", A_PAIRS),
+        FIELD(thing, parts, "parts.item", A_MANY, .max = 2, .sub = &part_schema),
 };
-static const struct answer_schema thing_schema = { "thing", thing_fields, ARRAY_SIZE(thing_fields),
-        sizeof(struct thing) };
+SCHEMA(thing, "thing");
 
 static int read_thing(const char *text, struct arena *a, struct thing *t, struct error *err)
 {

@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/
 # `slipway WORD` that is a sentence about slipway and no command.
 PROSE = set("""a acts adds agent also and applies as asks assumes at beforehand brought by calls can cannot carries changes chooses cluster connects contains could created creates decides deletes derives detects determines did download
     do does for had has have installs is issues itself keeps kept knows leaves looks made make makes manage manages must names
-    needs never no on once only opens or puts reaches reads record rendered renders replaced runs says sends sets signs supports takes that the themselves then to touches turns uses when where which will with works
+    needs never no on once only opens or puts reaches reads record rendered renders replaced runs says sends sets signs supports takes that the themselves then to touches turns uploads uses when where which will with works
     writes wrote""".split())
 # Rules of options that are refused: while they are, these rules do not run.
 DORMANT = {"rules/etcd.c": "heal",

@@ -1,30 +1,31 @@
 #include "cloud/aws/answers.h"
 
-#define EC2_PAGES \
+#define PAGES(...) \
+        (const struct call_page[]) \
         { \
-                { \
-                        "nextToken", "NextToken" \
-                } \
+                __VA_ARGS__, { 0 } \
         }
+static const struct call_page ec2_pages[] = { { "nextToken", "NextToken" }, { 0 } };
 #define ELB     "elasticloadbalancing"
 #define CLASSIC "elb" /* its API of 2012 */
 /* A Describe of EC2: safe, and in pages. */
 #define EC2_LIST(what, action, key, type_) \
         { \
                 .name = "list " what, .service = "ec2", .method = "POST", .path = action, \
-                .body = BODY_FORM, .list = key, .pages = EC2_PAGES, .answer = &type_##_schema \
+                .body = BODY_FORM, .list = key, .pages = ec2_pages, .answer = &type_##_schema \
         }
 #define ELB_LIST(what, api, action, key, type_) \
         { \
                 .name = "list " what, .service = api, .method = "POST", .path = action, \
                 .body = BODY_FORM, .list = action "Result." key ".member", \
-                .pages = { { action "Result.NextMarker", "Marker" } }, .answer = &type_##_schema \
+                .pages = PAGES({ action "Result.NextMarker", "Marker" }), \
+                .answer = &type_##_schema \
         }
 #define IAM_LIST(what, action, key, type_) \
         { \
                 .name = "list " what, .service = "iam", .method = "POST", .path = action, \
                 .body = BODY_FORM, .list = action "Result." key ".member", \
-                .pages = { { action "Result.Marker", "Marker" } }, .answer = &type_##_schema \
+                .pages = PAGES({ action "Result.Marker", "Marker" }), .answer = &type_##_schema \
         }
 #define READ(what, service_, action, key, type_) \
         { \
@@ -113,15 +114,16 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .path = "/2013-04-01/hostedzonesbyname",
                 .query = "dnsname={name}",
                 .list = "HostedZones.HostedZone",
-                .pages = { { "NextDNSName", "dnsname" }, { "NextHostedZoneId", "hostedzoneid" } },
+                .pages =
+                        PAGES({ "NextDNSName", "dnsname" }, { "NextHostedZoneId", "hostedzoneid" }),
                 .answer = &aws_hosted_zone_schema },
         [AWS_LIST_RECORDS] = { .name = "list records",
                 .service = "route53",
                 .method = "GET",
                 .path = "/2013-04-01/hostedzone/{zone}/rrset",
                 .list = "ResourceRecordSets.ResourceRecordSet",
-                .pages = { { "NextRecordName", "name" }, { "NextRecordType", "type" },
-                        { "NextRecordIdentifier", "identifier" } },
+                .pages = PAGES({ "NextRecordName", "name" }, { "NextRecordType", "type" },
+                        { "NextRecordIdentifier", "identifier" }),
                 .answer = &aws_record_schema },
         [AWS_GET_RECORD] = { .name = "read record",
                 .service = "route53",
@@ -150,7 +152,7 @@ const struct call_row aws_calls[AWS_CALLS] = {
                 .path = "ResourceGroupsTaggingAPI_20170126.GetResources",
                 .body = BODY_AMZ,
                 .list = "ResourceTagMappingList",
-                .pages = { { "PaginationToken", "PaginationToken" } },
+                .pages = PAGES({ "PaginationToken", "PaginationToken" }),
                 .answer = &aws_tagged_schema },
         [AWS_CREATE_VPC] = MAKE("VPC", "ec2", "CreateVpc", "vpc", aws_network),
         [AWS_SET_VPC] = SET("set VPC attribute", "ec2", "ModifyVpcAttribute"),

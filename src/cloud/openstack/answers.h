@@ -18,8 +18,18 @@ static const struct answer_field os_image_fields[] = {
         FIELD(os_image, min_ram, "min_ram", A_NUMBER),
         FIELD(os_image, size, "size", A_NUMBER),
         FIELD(os_image, bus, "hw_disk_bus", A_TEXT),
+        FIELD(os_image, algorithm, "os_hash_algo", A_TEXT),
+        FIELD(os_image, hash, "os_hash_value", A_TEXT),
+        FIELD(os_image, checksum, "checksum", A_TEXT),
+        FIELD(os_image, failed, "os_glance_failed_import", A_TEXT, .max = 4096),
+        FIELD(os_image, mark, "slipway-mark", A_TEXT),
+        FIELD(os_image, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_image, "image");
+static const struct answer_field os_methods_fields[] = {
+        FIELD(os_methods, names, "value", A_TEXTS),
+};
+SCHEMA(os_methods, "import methods");
 static const struct answer_field os_flavor_fields[] = {
         TEXT_ID(os_flavor),
         FIELD(os_flavor, name, "name", A_TEXT, .required = true),
@@ -125,6 +135,10 @@ static const struct answer_field os_fixed_ip_fields[] = {
         FIELD(os_fixed_ip, address, "ip_address", A_TEXT, .required = true),
 };
 SCHEMA(os_fixed_ip, "fixed IP");
+static const struct answer_field os_pair_fields[] = {
+        NEED(os_pair, address, "ip_address"),
+};
+SCHEMA(os_pair, "address pair");
 static const struct answer_field os_port_fields[] = {
         TEXT_ID(os_port),
         FIELD(os_port, name, "name", A_TEXT),
@@ -136,6 +150,8 @@ static const struct answer_field os_port_fields[] = {
         FIELD(os_port, mac, "mac_address", A_TEXT),
         FIELD(os_port, trunk, "trunk_details.trunk_id", A_TEXT),
         FIELD(os_port, addresses, "fixed_ips", A_MANY, .sub = &os_fixed_ip_schema),
+        FIELD(os_port, pairs, "allowed_address_pairs", A_MANY, .sub = &os_pair_schema),
+        FIELD(os_port, security, "port_security_enabled", A_FLAG),
         FIELD(os_port, groups, "security_groups", A_TEXTS),
         FIELD(os_port, tags, "tags", A_TEXTS),
         FIELD(os_port, revision, "revision_number", A_NUMBER),

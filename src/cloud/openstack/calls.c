@@ -1,15 +1,10 @@
 #include "cloud/openstack/answers.h"
 
-#define NEXT \
-        { \
-                { \
-                        PAGE_LINKS, "marker" \
-                } \
-        }
+static const struct call_page os_next[] = { { PAGE_LINKS, "marker" }, { 0 } };
 #define LIST(what, service_, path_, query_, key, type_) \
         { \
                 .name = "list " what, .service = service_, .method = "GET", .path = path_, \
-                .query = query_, .list = key, .pages = NEXT, .answer = &type_##_schema \
+                .query = query_, .list = key, .pages = os_next, .answer = &type_##_schema \
         }
 #define GET(what, service_, path_, key, type_) \
         { \
@@ -36,6 +31,11 @@
 const struct call_row os_calls[OS_CALLS] = {
         [OS_LIST_IMAGES] = LIST("images", "image", "/images", "id={id}&name={name}&status=active",
                 "images", os_image),
+        /* of any status, and not only by the mark */
+        [OS_LIST_UPLOADS] = LIST("images", "image", "/images", "name={name}&slipway-mark={mark}",
+                "images", os_image),
+        [OS_IMPORT_METHODS] =
+                GET("import methods", "image", "/info/import", "import-methods", os_methods),
         [OS_LIST_FLAVORS] =
                 LIST("flavors", "compute", "/flavors/detail", NULL, "flavors", os_flavor),
         [OS_LIST_ZONES] = LIST(
@@ -82,6 +82,34 @@ const struct call_row os_calls[OS_CALLS] = {
         [OS_LIST_CREDENTIALS] =
                 LIST("application credentials", "identity", "/users/{user}/application_credentials",
                         NULL, "application_credentials", os_credential),
+        [OS_CREATE_IMAGE] = { .name = "create image",
+                .service = "image",
+                .method = "POST",
+                .path = "/images",
+                .body = BODY_JSON,
+                .retry = RETRY_ONCE,
+                .answer = &os_image_schema },
+        [OS_SEND_IMAGE] = { .name = "upload image",
+                .service = "image",
+                .method = "PUT",
+                .path = "/images/{id}/file",
+                .retry = RETRY_ONCE },
+        [OS_IMPORT_IMAGE] = { .name = "import image",
+                .service = "image",
+                .method = "POST",
+                .path = "/images/{id}/import",
+                .body = BODY_JSON,
+                .wrap = "method",
+                .retry = RETRY_ONCE },
+        [OS_READ_IMAGE] = { .name = "read image",
+                .service = "image",
+                .method = "GET",
+                .path = "/images/{id}/file",
+                .retry = RETRY_ONCE },
+        [OS_TAG_IMAGE] = { .name = "tag image",
+                .service = "image",
+                .method = "PUT",
+                .path = "/images/{id}/tags/{tag}" },
         [OS_CREATE_NETWORK] = CREATE("network", "network", "/networks", "network", os_network),
         [OS_CREATE_SUBNET] = CREATE("subnet", "network", "/subnets", "subnet", os_subnet),
         [OS_CREATE_ROUTER] = CREATE("router", "network", "/routers", "router", os_router),
@@ -135,6 +163,20 @@ const struct call_row os_calls[OS_CALLS] = {
                 .body = BODY_JSON,
                 .wrap = "volumeAttachment",
                 .retry = RETRY_ONCE },
+        [OS_ATTACH_PORT] = { .name = "attach port",
+                .service = "compute",
+                .method = "POST",
+                .path = "/servers/{id}/os-interface",
+                .body = BODY_JSON,
+                .wrap = "interfaceAttachment",
+                .retry = RETRY_ONCE },
+        [OS_SET_PORT] = { .name = "set port",
+                .service = "network",
+                .method = "PUT",
+                .path = "/ports/{id}",
+                .body = BODY_JSON,
+                .wrap = "port",
+                .answer = &os_port_schema },
         [OS_CREATE_BALANCER] = CREATE("load balancer", "load-balancer", "/lbaas/loadbalancers",
                 "loadbalancer", os_balancer),
         [OS_SET_MEMBERS] =
@@ -159,4 +201,5 @@ const struct call_row os_calls[OS_CALLS] = {
                 "load balancer", "load-balancer", "/lbaas/loadbalancers/{id}", "cascade=true"),
         [OS_DELETE_CREDENTIAL] = DELETE("application credential", "identity",
                 "/users/{user}/application_credentials/{id}", NULL),
+        [OS_DELETE_IMAGE] = DELETE("image", "image", "/images/{id}", NULL),
 };

@@ -6,6 +6,8 @@
 
 enum os_call {
         OS_LIST_IMAGES,
+        OS_LIST_UPLOADS,
+        OS_IMPORT_METHODS,
         OS_LIST_FLAVORS,
         OS_LIST_ZONES,
         OS_COMPUTE_LIMITS,
@@ -30,6 +32,11 @@ enum os_call {
         OS_LIST_POOLS,
         OS_LIST_MEMBERS,
         OS_LIST_CREDENTIALS,
+        OS_CREATE_IMAGE,
+        OS_SEND_IMAGE,
+        OS_IMPORT_IMAGE,
+        OS_READ_IMAGE,
+        OS_TAG_IMAGE,
         OS_CREATE_NETWORK,
         OS_CREATE_SUBNET,
         OS_CREATE_ROUTER,
@@ -45,6 +52,8 @@ enum os_call {
         OS_CREATE_SERVER,
         OS_SERVER_ACTION,
         OS_ATTACH_VOLUME,
+        OS_ATTACH_PORT,
+        OS_SET_PORT,
         OS_CREATE_BALANCER,
         OS_SET_MEMBERS,
         OS_SET_TAGS,
@@ -62,13 +71,21 @@ enum os_call {
         OS_DELETE_SERVER,
         OS_DELETE_BALANCER,
         OS_DELETE_CREDENTIAL,
+        OS_DELETE_IMAGE,
         OS_CALLS,
 };
 extern const struct call_row os_calls[OS_CALLS];
 
 struct os_image {
         const char *id, *name, *status, *visibility, *owner, *architecture, *bus;
+        const char *algorithm, *hash, *checksum; /* of its bytes; checksum: MD5 */
+        const char *failed;                      /* the stores that an import failed for */
+        const char *mark;
+        struct strings tags;
         int64_t min_disk, min_ram, size; /* GB, MB, bytes */
+};
+struct os_methods { /* of import */
+        struct strings names;
 };
 struct os_flavor {
         const char *id, *name;
@@ -119,10 +136,15 @@ struct os_router {
 struct os_fixed_ip {
         const char *subnet, *address;
 };
+struct os_pair {
+        const char *address;
+};
 struct os_port {
         const char *id, *name, *description, *network, *device, *owner, *status, *mac;
         struct answers addresses; /* struct os_fixed_ip */
-        const char *trunk;        /* that it is the parent of */
+        struct answers pairs;     /* struct os_pair: allowed addresses */
+        bool security;
+        const char *trunk; /* that it is the parent of */
         struct strings groups, tags;
         int64_t revision;
 };

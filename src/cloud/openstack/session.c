@@ -333,6 +333,8 @@ static int os_write(struct session *base, struct call *c, struct message *m, str
                 message_header(m, "OpenStack-API-Version", version);
         }
         c->stamp = s->serial;
+        if (c->args.stream)
+                message_header(m, "Content-Type", "application/octet-stream");
         if (!(m->has_body = c->row->body == BODY_JSON))
                 return 0;
         json_t *body = c->row->wrap && c->args.body ? json_pack("{s:O}", c->row->wrap, c->args.body)

@@ -158,9 +158,81 @@ static void aws_volume_zones(const struct pool *pool, struct problems *p)
                                 "zone has no effect with provider aws");
 }
 
-static void openstack(const struct cluster *c, struct problems *p)
+static bool is_sha256(const char *s)
+{
+        return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
+}
+
+/* The format that the end of a URL's path names, or NULL. */
+static const char *url_format(const char *url)
+{
+        static const char *const ends[] = { ".qcow2", ".raw", ".iso" };
+        size_t n = strcspn(url, "?#");
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+                if (n > strlen(ends[i]) &&
+                        !strncmp(url + n - strlen(ends[i]), ends[i], strlen(ends[i])))
+                        return ends[i] + 1;
+        return NULL;
+}
+
+/* One that is uploaded has a name, one source and its checksum. */
+static void openstack_image(struct cluster *c, struct problems *p)
+{
+        static const char path[] = "provider.openstack.image";
+        struct os_image_options *i = &c->provider.openstack.image;
+        const char *source = i->file ? i->file : i->url;
+        if (!i->src || rule_spoiled(p, path))
+                return;
+        if (!i->name && (source || !i->properties.n))
+                rule_error(p, c, path, "add name", "the image has no name");
+        else if (i->file && i->url)
+                problem_add(p, i->src, "url", "use one of them",
+                        "the image comes from a file or from a URL");
+        else if (source && (!i->sha256 || !is_sha256(i->sha256)))
+                problem_add(p, i->src, "sha256",
+                        "set it to the 64 digits that `sha256sum` prints for the file",
+                        i->sha256 ? "this is no SHA-256 checksum in lower-case digits"
+                                  : "an image that slipway uploads needs its checksum");
+        else if (!source && (i->sha256 || i->format))
+                problem_add(p, i->src, i->sha256 ? "sha256" : "format",
+                        "leave it out, or set file or url to upload the image",
+                        "%s is of an image that slipway uploads, and this one exists",
+                        i->sha256 ? "sha256" : "format");
+        else if (i->url && !i->format && !(i->format = url_format(i->url)))
+                problem_add(p, i->src, "url", "set format, such as format: qcow2",
+                        "the URL does not end in the image's format");
+        else if (i->url && strchr(i->url, '@'))
+                problem_add(p, i->src, "url", "download the image, and set file instead",
+                        "Glance stores the URL, so a password in it would be seen by others");
+}
+
+static void openstack_ports(const struct cluster *c, struct problems *p)
 {
         const struct provider_openstack *o = &c->provider.openstack;
+        const struct os_port_options *s = &o->ports;
+        bool none = false;
+        if (!s->src || rule_spoiled(p, "provider.openstack.ports"))
+                return;
+        rule_duplicates(p, tree_get(s->src, "networks"), &s->networks, "network");
+        for (size_t i = 0; i < s->networks.n; i++)
+                if (o->network.name && streq(s->networks.v[i], o->network.name))
+                        problem_add(p, s->src, "networks", "leave it out",
+                                "%s is the network of the machines already", o->network.name);
+        for (size_t i = 0; i < s->security.n; i++)
+                none |= streq(s->security.v[i], "none");
+        if (none && s->security.n > 1)
+                problem_add(p, s->src, "security", "use none alone, or only names of groups",
+                        "none cannot be combined with groups");
+        else if (none && s->pairs.n)
+                problem_add(p, s->src, "addressPairs", "leave it out",
+                        "without port security every address may be sent from");
+}
+
+static void openstack(struct cluster *c, struct problems *p)
+{
+        const struct provider_openstack *o = &c->provider.openstack;
+        openstack_image(c, p);
+        openstack_ports(c, p);
         for (size_t i = 0; i < c->pools.n; i++) {
                 const struct pool *pool = &c->pools.v[i];
                 if (!schema_refused("pools.flavor") && !tree_get(pool->src, "flavor") &&

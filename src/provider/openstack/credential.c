@@ -143,10 +143,7 @@ static void conf_line(struct str *s, const char *key, const char *value)
 static const char *conf_external(const struct os *os)
 {
         const struct provider_openstack *o = os->options;
-        const struct os_network *found = os->found.externals.v;
-        if (!o->external_network || os_is_id(o->external_network))
-                return o->external_network;
-        return os->found.externals.n == 1 ? found->id : NULL;
+        return o->external_network ? os_network_id(os, o->external_network) : NULL;
 }
 
 static int conf_ca(struct os *os, const struct os_cloud *cloud, struct error *err)

@@ -4,6 +4,7 @@
 
 #define JOB_TRIES 4
 #define LATER_MAX 300 /* times a second or two */
+#define STREAM_MS 86400000U
 
 struct job_call {
         struct os_job *job;
@@ -40,13 +41,11 @@ static void job_on_answer(const struct call_reply *reply, void *arg)
 {
         const struct job_call *c = arg;
         struct os_job *j = c->job;
-        j->open--;
         if (reply->fault && !c->optional)
                 job_fault(j, c->row, reply->fault);
         else if (c->fn)
                 c->fn(j, reply, c->arg);
-        if (!j->open && !j->starting)
-                job_go(j);
+        job_continue(j);
 }
 
 void job_ask(struct os_job *j, const struct os_ask *ask)
@@ -56,27 +55,36 @@ void job_ask(struct os_job *j, const struct os_ask *ask)
         *c = (struct job_call){ j, row, ask->fn, ask->arg, ask->optional };
         j->open++;
         call_start(os_session(j->line->session), row,
-                &(struct call_args){
-                        .args = ask->args, .body = ask->body, .resource = ask->resource },
+                &(struct call_args){ .args = ask->args,
+                        .body = ask->body,
+                        .resource = ask->resource,
+                        .stream = ask->stream,
+                        .timeout_ms = ask->stream ? STREAM_MS : 0 },
                 job_on_answer, c);
         json_decref(ask->body);
 }
 
-static void job_on_later(int fd, short what, void *arg)
+void job_continue(struct os_job *j)
 {
-        struct os_job *j = arg;
-        if (!--j->open)
+        if (!--j->open && !j->starting)
                 job_go(j);
+}
+
+static void job_on_later(int fd, short what, void *arg) { job_continue(arg); }
+
+void job_again(struct os_job *j, unsigned ms)
+{
+        j->open++;
+        j->at--;
+        event_base_once(j->line->base, -1, EV_TIMEOUT, job_on_later, j,
+                &(struct timeval){ ms / 1000, (suseconds_t)(ms % 1000) * 1000 });
 }
 
 bool job_later(struct os_job *j, unsigned ms)
 {
         if (++j->later > LATER_MAX)
                 return false;
-        j->open++;
-        j->at--;
-        event_base_once(j->line->base, -1, EV_TIMEOUT, job_on_later, j,
-                &(struct timeval){ ms / 1000, (suseconds_t)(ms % 1000) * 1000 });
+        job_again(j, ms);
         return true;
 }
 

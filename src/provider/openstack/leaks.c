@@ -22,6 +22,14 @@ static void on_leaks_list(struct os_job *j, const struct call_reply *reply, void
                 job_fail(j, &err);
 }
 
+/* Without a cluster nothing was asked yet: the token says which services there are, and who asks.
+ */
+static void stage_leaks_login(struct os_job *j)
+{
+        if (!os_user_id(j->os))
+                job_ask(j, &(struct os_ask){ .call = OS_LIST_ZONES });
+}
+
 static void stage_leaks_ask(struct os_job *j)
 {
         struct leaks_job *all = j->os->leaking;
@@ -76,6 +84,8 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
                 return leak_node(os, s->name);
         case OS_LIST_VOLUMES:
                 return leak_node(os, os_volume_node((const struct os_volume *)s));
+        case OS_LIST_UPLOADS:
+                return os_image_is_used(os, (const struct os_image *)s);
         case OS_LIST_FLOATING_IPS:
                 return leak_port(os, ((const struct os_floating_ip *)s)->port);
         case OS_LIST_SERVER_GROUPS:
@@ -110,7 +120,7 @@ static const char *leak_mark(
 
 int openstack_leaks(struct provider_run *run, struct leaks *out, struct error *err)
 {
-        static const os_stage stages[] = { stage_leaks_ask, NULL };
+        static const os_stage stages[] = { stage_leaks_login, stage_leaks_ask, NULL };
         struct os *os;
         size_t most = 0;
         int r = os_of(run, &os, err);
@@ -180,11 +190,13 @@ int openstack_leak_delete(struct provider_run *run, const struct leak *l, struct
 
 int os_same_name(const struct os *os, struct error *err)
 {
-        const struct os_group *g = os->looked.named_groups.v;
+        const struct answers *all =
+                os_names_groups(os) && os->mark ? &os->found.groups : &os->looked.named_groups;
+        const struct os_group *g = all->v;
         const struct os_found *f = &os->found;
         const char *name = os->run->cluster->name;
         size_t n = strlen(name);
-        for (size_t i = 0; !f->group && !f->servers.n && i < os->looked.named_groups.n; i++) {
+        for (size_t i = 0; !f->group && !f->servers.n && i < all->n; i++) {
                 const char *mark = os_mark_of(OS_LIST_GROUPS, &g[i]);
                 const char *prefix = mark ? mark + strlen(OS_MARK) : "";
                 if (!mark || os_marked(os, mark) || !g[i].name || strncmp(g[i].name, name, n) ||

@@ -62,17 +62,13 @@ static void look_first(struct os_job *j)
         arena_release(&f->arena);
         *f = (struct os_found){ 0 };
         f->spots = arena_array(&f->arena, struct os_spot, os->run->cluster->node_count + 1);
-        if (!os_managed(os)) {
-                bool id = os_is_id(o->network.name);
-                struct pair named[] = { { id ? "id" : "name", o->network.name }, { 0 } };
-                job_list(j, OS_LIST_NETWORKS, named, &f->networks);
-        } else if (os->mark)
+        if (!os_look_named(j) && os_managed(os) && os->mark)
                 job_list(j, OS_LIST_SUBNETS, mark, &f->subnets);
         if (!os->mark)
                 return;
         job_list(j, OS_LIST_SERVERS, mark, &f->servers);
-        if (os_own_group(os) || os_bastion(os))
-                job_list(j, OS_LIST_GROUPS, mark, &f->groups);
+        if (os_own_group(os) || os_bastion(os) || os_names_groups(os))
+                job_list(j, OS_LIST_GROUPS, os_names_groups(os) ? NULL : mark, &f->groups);
         f->floating_asked = floating;
         if (floating)
                 job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);
@@ -80,29 +76,6 @@ static void look_first(struct os_job *j)
                 job_list(j, OS_LIST_VOLUMES, mark, &f->volumes);
         if (o->load_balancer == OS_LB_OCTAVIA)
                 job_list(j, OS_LIST_BALANCERS, mark, &f->balancers);
-        if (os_wants_credential(os) && o->external_network && !os_is_id(o->external_network)) {
-                struct pair named[] = { { "name", o->external_network }, { 0 } };
-                job_list(j, OS_LIST_NETWORKS, named, &f->externals);
-        }
-}
-
-static int look_network(struct os *os, struct error *err)
-{
-        const struct provider_openstack *o = os->options;
-        struct os_found *f = &os->found;
-        const struct os_network *all = f->networks.v;
-        if (f->networks.n == 1)
-                f->network = all;
-        if (os_managed(os) || f->network)
-                return 0;
-        error_set(err, ENOENT, EXIT_PREFLIGHT,
-                f->networks.n ? "provider.openstack.network: there are %zu networks called %s"
-                              : "provider.openstack.network: there is no network%.0zu %s",
-                f->networks.n, o->network.name);
-        return error_hint(err,
-                f->networks.n
-                        ? "give its id"
-                        : "see `openstack network list`, or leave it out: slipway creates one");
 }
 
 static void look_groups(struct os *os)
@@ -110,7 +83,9 @@ static void look_groups(struct os *os)
         struct os_found *f = &os->found;
         const struct os_group *all = f->groups.v;
         for (size_t i = f->groups.n; i-- > 0;)
-                if (os_is_bastion_name(os, all[i].name))
+                if (!os_marked(os, all[i].description))
+                        continue;
+                else if (os_is_bastion_name(os, all[i].name))
                         f->bastion_group = &all[i];
                 else if (os_own_group(os))
                         f->group = &all[i];
@@ -123,19 +98,26 @@ static void look_second(struct os_job *j)
         struct os_found *f = &os->found;
         struct error err CLEANUP(error_release) = { 0 };
         struct pair mark[] = { { "mark", os->mark }, { 0 } };
-        if (look_network(os, &err) < 0) {
+        if (os_look_network(os, &err) < 0) {
                 job_fail(j, &err);
                 return;
         }
         f->subnet = os_managed(os) && f->subnets.n ? f->subnets.v : NULL;
         look_groups(os);
         f->balancer = f->balancers.n ? f->balancers.v : NULL;
-        const char *network = f->network ? f->network->id : f->subnet ? f->subnet->network : NULL;
-        struct pair on[] = { { "network", network }, { 0 } };
-        if (network)
+        const struct strings *further = &os->options->ports.networks;
+        struct pair *on = arena_array(os->run->arena, struct pair, further->n + 2);
+        size_t n = 0;
+        if (os_main_network(os))
+                on[n++] = (struct pair){ "?network_id", os_main_network(os) };
+        for (size_t i = 0; n && i < further->n; i++)
+                if (os_network_id(os, further->v[i]))
+                        on[n++] = (struct pair){ "?network_id", os_network_id(os, further->v[i]) };
+        if (n)
                 job_list(j, OS_LIST_PORTS, on, &f->ports);
         os_look_credentials(j);
-        if (os_managed(os) && os->mark && !f->subnet) /* a run was interrupted, or it is new */
+        if (os_managed(os) && os->mark && !f->subnet &&
+                !f->network) /* a run was interrupted, or it is new */
                 job_list(j, OS_LIST_NETWORKS, mark, &f->networks);
         const struct os_pool *pool = f->balancer ? f->balancer->pools.v : NULL;
         if (pool && f->balancer->pools.n) {
@@ -151,6 +133,7 @@ static bool look_missing_port(const struct os *os)
         size_t ours = 0;
         for (size_t i = 0; i < os->found.ports.n; i++)
                 ours += os_marked(os, all[i].description) && all[i].name &&
+                        os_is_main_port(os, &all[i]) &&
                         (os_spot_named(os, all[i].name) || streq(all[i].name, vip));
         return ours < os->run->cluster->node_count + os_wants_vip(os) + os->bastion.wanted;
 }
@@ -173,6 +156,11 @@ static void look_third(struct os_job *j)
                         { 0 } };
                 job_list(j, OS_LIST_SUBNETS, in, &f->subnets);
         }
+        if (os_managed(os) && f->network && !f->subnet && os_has_names(os)) {
+                f->subnet = look_missing_port(os) ? NULL : os_subnet_of_ports(os);
+                if (!f->subnet)
+                        job_list(j, OS_LIST_SUBNETS, mark, &f->subnets);
+        }
         if (os_managed(os) && os->mark && os->options->external_network && !f->interface)
                 job_list(j, OS_LIST_ROUTERS, mark, &f->routers);
         if (!f->floating_asked && os_bastion_is_left(os))
@@ -186,6 +174,8 @@ static void look_last(struct os_job *j)
         struct error err CLEANUP(error_release) = { 0 };
         const struct os_subnet *all = f->subnets.v;
         f->router = f->routers.n ? f->routers.v : NULL;
+        if (os_managed(os) && !f->subnet && f->subnets.n)
+                f->subnet = all;
         for (size_t i = 0; !os_managed(os) && !f->subnet && i < f->subnets.n; i++)
                 if (all[i].version == 4 || f->subnets.n == 1)
                         f->subnet = &all[i];
@@ -198,7 +188,7 @@ static void look_last(struct os_job *j)
         job_fail(j, &err);
 }
 
-const os_stage os_look_stages[] = { look_first, look_second, look_third, look_last,
+const os_stage os_look_stages[] = { look_first, stage_look_own, look_second, look_third, look_last,
         stage_server_groups_again, NULL };
 
 /* ---- addresses ---- */
@@ -228,7 +218,9 @@ static void settle_spots(struct os *os)
                 if (!os_marked(os, ports[i].description) || !ports[i].name)
                         continue;
                 struct os_spot *s = os_spot_named(os, ports[i].name);
-                if (s && (!s->port || !s->port->device || !*s->port->device))
+                if (s && !os_is_main_port(os, &ports[i]))
+                        os_settle_further(os, s, &ports[i]);
+                else if (s && (!s->port || !s->port->device || !*s->port->device))
                         s->port = &ports[i];
                 if (streq(ports[i].name, vip))
                         f->vip = &ports[i];
@@ -257,7 +249,7 @@ static bool settle_range(struct os *os, struct address_pool *p)
                 f->subnet && f->subnet->ranges.n ? f->subnet->ranges.v : NULL;
         struct ip ip;
         *p = (struct address_pool){ .arena = os->run->arena };
-        if (f->subnet ? !cidr_parse(f->subnet->cidr, &p->net, NULL)
+        if (f->subnet ? !f->subnet->cidr || !cidr_parse(f->subnet->cidr, &p->net, NULL)
                       : !(p->net = os->options->network.cidr).ip.family)
                 return false;
         if (range) {
@@ -407,7 +399,7 @@ int openstack_find(
         const struct os_floating_ip *floating = os->found.floating.v, *f = NULL;
         for (size_t i = 0; i < os->found.ports.n; i++)
                 if (os_marked(os, ports[i].description) && ports[i].name &&
-                        streq(ports[i].name, n->name))
+                        streq(ports[i].name, n->name) && os_is_main_port(os, &ports[i]))
                         port = &ports[i];
         for (size_t i = 0; i < os->found.servers.n; i++)
                 if (servers[i].name && streq(servers[i].name, n->name))

@@ -17,13 +17,15 @@ static const char *mark_in(const struct strings *tags)
 }
 
 /* Neutron's objects and credentials have the mark as their description, those of nova and octavia
- * as a tag, those of cinder in their metadata. */
+ * as a tag, those of cinder in their metadata, and images as a property: glance stores tags after
+ * the image, so that one could be left without. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
         bool described = streq(row->service, "network") || streq(row->service, "identity");
         const char *wanted = described                              ? "description"
                              : streq(row->service, "block-storage") ? "metadata"
+                             : streq(row->service, "image")         ? OS_META_MARK
                                                                     : "tags";
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "provider/login.h"
-#include "provider/openstack/openstack.h"
+#include "provider/openstack/image.h"
 
 bool os_is_id(const char *text)
 {
@@ -69,6 +69,7 @@ int os_of(struct provider_run *run, struct os **out, struct error *err)
                         arena_printf(run->cluster->arena, "%s-%s", run->cluster->name, run->prefix);
         }
         os_bastion_begin(os);
+        os_image_begin(os);
         os->sync.base = event_base_new();
         run->own = *out = os;
         int r = os_line_open(os, &os->sync, err);
@@ -84,6 +85,7 @@ void os_close(struct provider_run *run)
         if (!os)
                 return;
         os_waits_free(os);
+        os_upload_end(os);
         os_line_close(&os->async);
         os_line_close(&os->sync);
         for (struct os_job *j = os->jobs, *next; j; j = next) { /* they were interrupted */
@@ -127,10 +129,12 @@ static void openstack_prepare(struct provider_run *run,
         void (*fn)(struct error *err, void *arg), void *arg)
 {
         struct preparing *p = arena_new(run->arena, struct preparing);
-        static const os_stage stages[] = { stage_login, stage_twins, stage_volume_spares,
-                stage_network, stage_subnet, stage_rules, stage_ports, stage_trunks, stage_floating,
-                stage_balancer, stage_volumes, stage_members, stage_volumes_ready, stage_attach,
-                stage_credential, stage_credential_old, NULL };
+        static const os_stage stages[] = { stage_login, stage_image_methods, stage_image_fetch,
+                stage_image_digest, stage_image, stage_image_ready, stage_twins,
+                stage_volume_spares, stage_network, stage_subnet, stage_rules, stage_ports,
+                stage_ports_set, stage_further_attach, stage_trunks, stage_floating, stage_balancer,
+                stage_volumes, stage_members, stage_volumes_ready, stage_attach, stage_credential,
+                stage_credential_old, NULL };
         *p = (struct preparing){ run->own, say, fn, arg };
         job_start(run->own, stages, on_stage_says, on_stages_done, p);
 }

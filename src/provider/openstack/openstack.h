@@ -7,9 +7,13 @@
  * machine that is made again has the same address.
  *
  *   list     look.c       what there is, in a few calls, and addresses for what there is not
+ *            named.c      networks by their names
  *   survey   survey.c     what is missing, quotas, images, flavors; nothing is sent that changes
- *   prepare  network.c    network, subnet, router, security group
+ *   prepare  image.c      the image: found, or to be uploaded
+ *            upload.c     its bytes
+ *            network.c    network, subnet, router, security group
  *            ports.c      ports and floating IPs
+ *            attached.c   ports on further networks, security, addresses of pairs
  *            trunks.c     trunks whose parents the nodes' ports are
  *            balancer.c   Octavia, or nothing
  *            bastion.c    its group and, at the end, its server, made like those of nodes
@@ -46,6 +50,7 @@ struct os_line {
 
 struct os_spot { /* of a node, by its place in the file */
         const struct os_port *port;
+        const struct os_port **further; /* of ports.networks, in the file's order; NULL: none */
         const struct os_server *server;
         const struct os_floating_ip *floating;
         /* of its system disk, if that is one, and then of pool.volumes, in the file's order */
@@ -67,12 +72,15 @@ struct os_found {
         /* as they came; of networks, subnets and routers more than one may have a name */
         struct answers networks, subnets, routers, groups, balancers;
         struct answers ports, servers, floating, members, volumes;
-        struct answers credentials, externals; /* for the cloud's controller and CSI driver */
-        struct os_spot *spots;                 /* of the nodes, and then of the bastion */
+        struct answers named;       /* networks that were asked for by name, all of them at once */
+        struct answers credentials; /* for the cloud's controller and CSI driver */
+        struct os_spot *spots;      /* of the nodes, and then of the bastion */
 };
 
-struct os_image_of { /* by the name in the file */
+struct os_image_of { /* by the words in the file */
         const char *name;
+        bool own; /* slipway uploads it */
+        struct answers found;
         const struct os_image *image;
 };
 
@@ -82,9 +90,8 @@ struct os_looked {
         struct answers flavors, zones, server_groups, volume_types, extensions;
         struct os_image_of *images;
         size_t image_count;
-        const char *external;                                  /* id of the external network */
-        struct strings groups;                                 /* ids of existing security groups */
-        struct answers externals, named_groups, *found_images; /* as they came */
+        const char *external;                   /* id of the external network */
+        struct answers externals, named_groups; /* as they came */
         struct os_compute_limits compute;
         struct os_volume_limits volume;
         struct os_network_quota network;
@@ -100,8 +107,10 @@ struct os {
         struct os_found found;
         struct os_looked looked;
         struct bastion_machine bastion;
-        struct ip vip;    /* the API's address, once it is chosen */
-        bool any_address; /* the cloud chooses: one that was chosen here is taken */
+        const char *image;        /* of machines whose pool names none: the file's words */
+        struct os_upload *upload; /* image.h */
+        struct ip vip;            /* the API's address, once it is chosen */
+        bool any_address;         /* the cloud chooses: one that was chosen here is taken */
         struct proof *proof;
         struct leaks_job *leaking;
         struct os_job *jobs;
@@ -175,12 +184,17 @@ struct os_ask {
         const char *resource;
         os_answer fn; /* of a success; may be NULL */
         void *arg;
-        bool optional; /* fn is also told of a refusal, which is no error */
+        const struct stream *stream; /* NULL: none, and the usual time limit */
+        bool optional;               /* fn is also told of a refusal, which is no error */
 };
 void job_ask(struct os_job *j, const struct os_ask *ask);
 void job_fail(struct os_job *j, const struct error *err);
 /* A call's refusal: an error, unless it says that what is deleted was not there. */
 void job_fault(struct os_job *j, const struct call_row *row, const struct fault *f);
+/* The stage is done once more, after the next turn of the loop. */
+void job_again(struct os_job *j, unsigned ms);
+/* What a stage waited for, counted in `open`, is over. */
+void job_continue(struct os_job *j);
 /* The stage is done once more, a little later. False: that was often enough. */
 bool job_later(struct os_job *j, unsigned ms);
 /* A creating call whose answer becomes *into; body is taken. */
@@ -229,6 +243,19 @@ void os_settle(struct os *os);
 /* Appends to a list of answers; returns the element. */
 void *os_append(struct arena *a, struct answers *list, const struct answer_schema *s);
 
+/* ---- named.c ---- */
+/* Networks beside the machines' own are known by their names. */
+bool os_has_names(const struct os *os);
+/* Asks for all names at once. False: there are none. */
+bool os_look_named(struct os_job *j);
+/* The network that exists already. */
+int os_look_network(struct os *os, struct error *err);
+void stage_look_own(struct os_job *j);
+const struct os_subnet *os_subnet_of_ports(struct os *os);
+/* The id of a network of the file, of which `found` has the names; NULL: there is not exactly one.
+ */
+const char *os_network_id(const struct os *os, const char *word);
+
 /* ---- volumes.c ---- */
 #define OS_META_MARK "slipway-mark"
 const char *os_pair(const struct pairs *all, const char *key); /* NULL: there is none */
@@ -253,19 +280,28 @@ void stage_node_volumes_gone(struct os_job *j);
 /* ---- survey.c ---- */
 int openstack_survey(
         struct provider_run *run, struct machine *machines, struct survey *out, struct error *err);
-const char *os_image_name(const struct os *os, const struct pool *p); /* or id, as in the file */
+void os_look_up(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into);
 const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p);
-const struct os_image *os_image_of(const struct os *os, const struct pool *p);
 const char *os_zone_of(const struct os *os, const struct node *n); /* NULL: the cloud chooses */
 const struct os_server_group *os_server_group_of(const struct os *os, const struct pool *p);
 const char *os_server_group_name(const struct os *os, const struct pool *p);
 
+/* ---- image.c, upload.c ---- */
+void os_image_begin(struct os *os);
+void os_upload_end(struct os *os);
+const char *os_image_name(const struct os *os, const struct pool *p); /* the file's words */
+const struct os_image *os_image_of(const struct os *os, const struct pool *p);
+void os_look_up_image(struct os_job *j, const struct pool *p);
+/* Of one with our mark: the file wants it, or a server was made from it. */
+bool os_image_is_used(const struct os *os, const struct os_image *image);
+
 /* ---- outdated.c ---- */
 
 /* What a server was made from, in the file's own words: in its metadata. */
-#define OS_META_FLAVOR "slipway-flavor"
-#define OS_META_IMAGE  "slipway-image"
-#define OS_META_ROOT   "slipway-root"
+#define OS_META_FLAVOR   "slipway-flavor"
+#define OS_META_IMAGE    "slipway-image"
+#define OS_META_ROOT     "slipway-root"
+#define OS_META_NETWORKS "slipway-networks"
 const char *os_root_text(const struct os *os, const struct pool *p);
 /* The file may ask for something else than the server was made from: flavors and images must be
  * looked up to tell. */
@@ -292,6 +328,26 @@ size_t os_rules_missing(struct os *os); /* of our groups; all of one that is not
 bool os_members_differ(const struct os *os);
 void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);
+
+/* Of a node's port: what of `ports` in the file it does not have. p NULL: false. */
+bool os_port_differs(const struct os *os, const struct node *n, const struct os_port *p);
+json_t *os_port_settings(const struct os *os, const struct node *n, const struct os_port *p);
+
+/* ---- attached.c ---- */
+bool os_no_security(const struct os *os);
+bool os_names_groups(const struct os *os); /* all groups must be listed */
+const char *os_group_id(const struct os *os, const char *name);
+const char *os_main_network(const struct os *os); /* id, NULL */
+bool os_is_main_port(const struct os *os, const struct os_port *p);
+void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p);
+const struct os_port *os_further_port(const struct os *os, const struct node *n, size_t place);
+const char *os_networks_text(const struct os *os);
+bool os_same_networks(const struct os *os, const struct os_server *s);
+void os_survey_further(struct os *os, struct survey *out, int64_t *ports);
+void os_needs_further(struct os *os, struct survey *out);
+void stage_further_attach(struct os_job *j);
+void stage_ports_set(struct os_job *j);
+void stage_node_ports_old(struct os_job *j);
 
 /* ---- trunks.c ---- */
 bool os_trunk_missing(const struct os *os, const struct node *n);
@@ -344,7 +400,7 @@ int openstack_start(struct provider_run *run, const struct machine *m, struct er
 void os_waits_free(struct os *os);
 
 /* ---- remove.c ---- */
-#define OS_SWEEP_COUNT 14
+#define OS_SWEEP_COUNT 15
 extern const struct sweep_row {
         const char *kind;
         enum os_call list, delete;

@@ -65,7 +65,7 @@ bool os_may_be_outdated(const struct os *os, const struct node *n)
 {
         const struct os_server *s = server_of(os, n);
         return s && (!same_flavor(s, n->pool) || !server_same_image(os, s, n) ||
-                            !server_same_root(os, s, n->pool));
+                            !server_same_root(os, s, n->pool) || !os_same_networks(os, s));
 }
 
 const char *os_outdated(const struct os *os, const struct node *n)
@@ -86,6 +86,11 @@ const char *os_outdated(const struct os *os, const struct node *n)
         if (!server_same_root(os, s, n->pool))
                 str_addf(&out, "%ssystem disk: %s instead of %s", out.len ? ", " : "",
                         os_root_text(os, n->pool), made_from(s, OS_META_ROOT));
+        if (!os_same_networks(os, s)) {
+                const char *from = made_from(s, OS_META_NETWORKS), *to = os_networks_text(os);
+                str_addf(&out, "%sfurther networks: %s instead of %s", out.len ? ", " : "",
+                        *to ? to : "none", from ? from : "none");
+        }
         return out.len ? arena_strdup(os->run->arena, str_text(&out)) : NULL;
 }
 
@@ -111,12 +116,13 @@ static void on_server_retired(struct error *err, void *arg)
 /* The system disk goes with it. */
 static void on_retired_server(struct machine *m, struct error *err, void *arg)
 {
-        static const os_stage stages[] = { stage_node_volumes_gone, NULL };
+        static const os_stage stages[] = { stage_node_ports_old, stage_node_volumes_gone, NULL };
         struct retiring *r = arg;
         struct os_spot *spot = os_spot_of(r->os, m->node);
+        bool more = spot->server && !os_same_networks(r->os, spot->server);
         if (!err)
                 spot->server = NULL;
-        if (!err && spot->volumes[0])
+        if (!err && (spot->volumes[0] || more))
                 job_start_for(r->os, stages, m->node, true, on_server_retired, r);
         else
                 on_server_retired(err, r);

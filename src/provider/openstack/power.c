@@ -48,8 +48,8 @@ static void on_destroyed_port(struct error *err, void *arg)
 
 static void on_server_gone(struct machine *m, struct error *err, void *arg)
 {
-        static const os_stage stages[] = { stage_node_trunks_gone, stage_destroy_port,
-                stage_node_volumes_gone, NULL };
+        static const os_stage stages[] = { stage_node_trunks_gone, stage_node_ports_old,
+                stage_destroy_port, stage_node_volumes_gone, NULL };
         struct destroying *d = arg;
         if (err)
                 d->fn(d->m, err, d->arg);

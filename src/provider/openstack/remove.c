@@ -9,6 +9,7 @@
 const struct sweep_row os_sweep[OS_SWEEP_COUNT] = {
         { "server", OS_LIST_SERVERS, OS_DELETE_SERVER },
         { "volume", OS_LIST_VOLUMES, OS_DELETE_VOLUME },
+        { "image", OS_LIST_UPLOADS, OS_DELETE_IMAGE }, /* after what was made from it */
         /* before anything that their ports are in */
         { "load balancer of a Service", OS_LIST_BALANCERS, OS_DELETE_BALANCER,
                 .named = "kube_service_%s_", .controller = true },
@@ -30,6 +31,8 @@ bool sweep_wanted(const struct os *os, const struct sweep_row *row)
 {
         if (row->list == OS_LIST_VOLUMES)
                 return os_has(os->sync.session, "block-storage");
+        if (row->list == OS_LIST_UPLOADS)
+                return os_has(os->sync.session, "image");
         if (row->controller)
                 return os->options->cloud.controller;
         return row->list != OS_LIST_BALANCERS || os->options->load_balancer == OS_LB_OCTAVIA;

@@ -229,6 +229,8 @@ static json_t *server_metadata(const struct os_wait *w)
         json_object_set_new(o, "slipway-node", json_string(w->m->node->name));
         json_object_set_new(o, OS_META_FLAVOR, json_string(w->m->node->pool->flavor));
         json_object_set_new(o, OS_META_IMAGE, json_string(os_image_name(w->os, w->m->node->pool)));
+        if (w->m->node != os_bastion(w->os) && w->os->options->ports.networks.n)
+                json_object_set_new(o, OS_META_NETWORKS, json_string(os_networks_text(w->os)));
         json_object_set_new(o, OS_META_ROOT, json_string(os_root_text(w->os, w->m->node->pool)));
         return o;
 }
@@ -256,6 +258,12 @@ static json_t *server_body(const struct os_wait *w, struct error *err)
                 "flavorRef", flavor->id, "imageRef", image->id, "networks", "port", spot->port->id,
                 "user_data", str_text(&text), "config_drive", (int)os->options->config_drive,
                 "metadata", server_metadata(w), "tags", os->mark);
+        for (size_t i = 0; n != os_bastion(os) && i < os->options->ports.networks.n; i++) {
+                const struct os_port *p = os_further_port(os, n, i);
+                if (p)
+                        json_array_append_new(
+                                json_object_get(o, "networks"), json_pack("{s:s}", "port", p->id));
+        }
         json_t *disks = os_block_devices(os, n, image->id);
         if (disks)
                 json_object_set_new(o, "block_device_mapping_v2", disks);

@@ -1,6 +1,6 @@
 /* Before the plan: what is missing, what it costs, and all that would stop it. Nothing is asked
  * when nothing is missing. */
-#include "provider/openstack/openstack.h"
+#include "provider/openstack/image.h"
 
 #define GIB ((int64_t)1 << 30)
 
@@ -12,19 +12,6 @@ const struct os_flavor *os_flavor_of(const struct os *os, const struct pool *p)
         for (size_t i = 0; p->flavor && i < os->looked.flavors.n; i++)
                 if (streq(all[i].name, p->flavor) || streq(all[i].id, p->flavor))
                         return &all[i];
-        return NULL;
-}
-
-const char *os_image_name(const struct os *os, const struct pool *p)
-{
-        return p->image ? p->image : os->options->image;
-}
-
-const struct os_image *os_image_of(const struct os *os, const struct pool *p)
-{
-        for (size_t i = 0; i < os->looked.image_count; i++)
-                if (streq(os->looked.images[i].name, os_image_name(os, p)))
-                        return os->looked.images[i].image;
         return NULL;
 }
 
@@ -91,8 +78,7 @@ static void look_up_list(struct os_job *j, const struct call_reply *reply, void 
                 job_fail(j, &err);
 }
 
-static void look_up(
-        struct os_job *j, enum os_call call, const struct pair *args, struct answers *into)
+void os_look_up(struct os_job *j, enum os_call call, const struct pair *args, struct answers *into)
 {
         struct os_list *l = arena_new(j->os->run->arena, struct os_list);
         *l = (struct os_list){ call, into };
@@ -102,7 +88,7 @@ static void look_up(
 void stage_server_groups_again(struct os_job *j)
 {
         if (j->looking)
-                look_up(j, OS_LIST_SERVER_GROUPS, NULL, &j->os->looked.server_groups);
+                os_look_up(j, OS_LIST_SERVER_GROUPS, NULL, &j->os->looked.server_groups);
 }
 
 struct limit_of {
@@ -132,18 +118,6 @@ static void look_up_limit(struct os_job *j, enum os_call call, void *into, bool 
                            .optional = true });
 }
 
-static void look_up_image(struct os_job *j, const struct pool *p)
-{
-        struct os_looked *l = &j->os->looked;
-        const char *name = os_image_name(j->os, p);
-        struct pair named[] = { { os_is_id(name) ? "id" : "name", name }, { 0 } };
-        for (size_t k = 0; k < l->image_count; k++)
-                if (streq(l->images[k].name, name))
-                        return;
-        l->images[l->image_count].name = name;
-        look_up(j, OS_LIST_IMAGES, named, &l->found_images[l->image_count++]);
-}
-
 static void stage_look_up(struct os_job *j)
 {
         struct os *os = j->os;
@@ -151,27 +125,26 @@ static void stage_look_up(struct os_job *j)
         const struct cluster *c = os->run->cluster;
         struct os_looked *l = &os->looked;
         l->images = arena_array(os->run->arena, struct os_image_of, c->pools.n + 1);
-        l->found_images = arena_array(os->run->arena, struct answers, c->pools.n + 1);
         for (size_t i = 0; i < c->pools.n; i++)
-                look_up_image(j, &c->pools.v[i]);
+                os_look_up_image(j, &c->pools.v[i]);
         if (os_bastion(os))
-                look_up_image(j, &os->bastion.pool);
-        look_up(j, OS_LIST_FLAVORS, NULL, &l->flavors);
-        look_up(j, OS_LIST_SERVER_GROUPS, NULL, &l->server_groups);
-        look_up(j, OS_LIST_ZONES, NULL, &l->zones);
+                os_look_up_image(j, &os->bastion.pool);
+        os_look_up(j, OS_LIST_FLAVORS, NULL, &l->flavors);
+        os_look_up(j, OS_LIST_SERVER_GROUPS, NULL, &l->server_groups);
+        os_look_up(j, OS_LIST_ZONES, NULL, &l->zones);
         if (o->external_network) {
                 bool id = os_is_id(o->external_network);
                 struct pair named[] = { { id ? "id" : "name", o->external_network }, { 0 } };
-                look_up(j, OS_LIST_NETWORKS, named, &l->externals);
+                os_look_up(j, OS_LIST_NETWORKS, named, &l->externals);
         }
-        if (!os_own_group(os) || !os->found.group)
-                look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
+        if ((!os_own_group(os) || !os->found.group) && !(os_names_groups(os) && os->mark))
+                os_look_up(j, OS_LIST_GROUPS, NULL, &l->named_groups);
         if (os_uses_volumes(os)) {
-                look_up(j, OS_LIST_VOLUME_TYPES, NULL, &l->volume_types);
+                os_look_up(j, OS_LIST_VOLUME_TYPES, NULL, &l->volume_types);
                 look_up_limit(j, OS_VOLUME_LIMITS, &l->volume, &l->has_volume);
         }
-        if (o->ports.trunk)
-                look_up(j, OS_LIST_EXTENSIONS, NULL, &l->extensions);
+        if (o->ports.trunk || os_no_security(os))
+                os_look_up(j, OS_LIST_EXTENSIONS, NULL, &l->extensions);
         look_up_limit(j, OS_COMPUTE_LIMITS, &l->compute, &l->has_compute);
         look_up_limit(j, OS_NETWORK_QUOTA, &l->network, &l->has_network);
 }
@@ -185,21 +158,6 @@ struct needs {
         int64_t servers, cpus, ram, ports, trunks, floating, volumes, gigabytes, *of_flavor,
                 *anew_of_flavor;
 };
-
-static void needs_image(struct needs *n, size_t i)
-{
-        struct os_looked *l = &n->os->looked;
-        const struct answers *found = &l->found_images[i];
-        const char *name = l->images[i].name;
-        if (found->n == 1)
-                l->images[i].image = found->v;
-        else
-                survey_problem(n->run, n->out,
-                        found->n ? "give its id" : "see `openstack image list`",
-                        found->n ? "provider.openstack.image: there are several images called %s"
-                                 : "provider.openstack.image: there is no image %s",
-                        name);
-}
 
 /* Of an outdated server only the difference: the old one goes before the new one comes. */
 static void needs_anew(
@@ -336,19 +294,11 @@ static void needs_named(struct needs *n)
                 survey_problem(n->run, n->out, "see `openstack network list --external`",
                         "provider.openstack.externalNetwork: %s is no external network",
                         o->external_network);
-        const struct os_group *g = l->named_groups.v;
-        l->groups = (struct strings){ 0 };
-        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++) {
-                const char *id = NULL, *wanted = o->security_groups.v[i];
-                for (size_t k = 0; k < l->named_groups.n; k++)
-                        if (streq(g[k].id, wanted) || (g[k].name && streq(g[k].name, wanted)))
-                                id = g[k].id;
-                if (id)
-                        strings_add(n->run->arena, &l->groups, id);
-                else
+        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++)
+                if (!os_group_id(os, o->security_groups.v[i]))
                         survey_problem(n->run, n->out, "see `openstack security group list`",
-                                "provider.openstack.securityGroups: there is no group %s", wanted);
-        }
+                                "provider.openstack.securityGroups: there is no group %s",
+                                o->security_groups.v[i]);
 }
 
 /* ---- quotas ---- */
@@ -523,6 +473,7 @@ int openstack_survey(
                 return r;
         n.os = os;
         needs_ports(&n);
+        os_survey_further(os, out, &n.ports);
         survey_once(&n);
         out->changes = out->lines.n > 0;
         bool any = out->changes;
@@ -539,7 +490,7 @@ int openstack_survey(
         if ((r = job_run(os, stages, err)) < 0 || (r = os_same_name(os, err)) < 0)
                 return r;
         for (size_t i = 0; i < os->looked.image_count; i++)
-                needs_image(&n, i);
+                os_image_survey(os, out, &os->looked.images[i]);
         n.of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
         n.anew_of_flavor = arena_array(run->arena, int64_t, os->looked.flavors.n + 1);
         for (size_t i = 0; i < run->cluster->pools.n; i++)
@@ -551,6 +502,7 @@ int openstack_survey(
         needs_types(&n);
         needs_zones(&n);
         needs_extensions(&n);
+        os_needs_further(os, out);
         needs_named(&n);
         needs_quotas(&n);
         return 0;
