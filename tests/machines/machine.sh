@@ -247,7 +247,8 @@ stop_one() { off "$1"; rm -rf "${STATE:?}/$1"; }
 
 stop_all() {
   local names name
-  names=$({ ls "$STATE" 2>/dev/null; find /sys/fs/cgroup -type d -name "$MARK.*" -printf '%f\n' 2>/dev/null | sed "s/^$MARK\\.//"; } | sort -u)
+  # others' cgroups may go while it looks
+  names=$({ ls "$STATE" 2>/dev/null || true; { find /sys/fs/cgroup -type d -name "$MARK.*" -printf '%f\n' 2>/dev/null || true; } | sed "s/^$MARK\\.//"; } | sort -u)
   for name in $names; do stop_one "$name" & done
   wait
   cleanup_net

@@ -93,8 +93,9 @@ def says(address, port, wanted=b"SSH-"):
         return False
 
 
-def has_certificate(address, port):
+def certified(address, port, ca):
+    """Whether that is a server with a certificate of this authority."""
     try:
-        return bool(ssl.get_server_certificate((address, port), timeout=5))
+        return bool(ssl.get_server_certificate((address, port), ca_certs=ca, timeout=5))
     except OSError:
         return False

@@ -10,7 +10,7 @@ import time
 import pytest
 from booting import Booting, OnCloud, named
 from clients import NAMESPACE, Api, Reader, Writer
-from harness import NEWEST, SHARED_DISK, SLIPWAY, Refused, until
+from harness import NEWEST, SHARED_DISK, SLIPWAY, until
 from test_openstack_cluster import FILE, BootingPaper, OpenStack
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root"), pytest.mark.soak]
@@ -123,12 +123,14 @@ def test_flavor(cluster):
     def told(method, name):
         order.append((method, name))
         if method == "DELETE" and name in CONTROL:
-            other = next(n for n in CONTROL if n != name)
-            seen.append((name, c.members(other)))
+            try:
+                seen.append((name, c.members(next(n for n in CONTROL if n != name))))
+            except Exception as e:  # in a thread of the cloud
+                seen.append((name, repr(e)))
     c.edit("flavor: m1.k8s", "flavor: m1.more")
     plan = c.slipway("plan", "--exit-code", ok=9)
     for name in (*CONTROL, "worker-1"):
-        assert re.search(rf"replace +{name}: rolling replacement: drain it, make its machine anew \(flavor m1\.more instead of m1\.k8s\) with the same address", plan), plan
+        assert re.search(rf"{name} +replace +rolling replacement: drain it, make its machine anew \(flavor m1\.more instead of m1\.k8s\) with the same address", plan), plan
     before, ports = c.cloud.servers(), set(c.cloud.paper.things["ports"])
     c.cloud.paper.told = told
     try:
@@ -163,12 +165,12 @@ def killed(c, *, call=None, line=None):
 def test_killed(cluster):
     """Killed three times while the second control-plane node is replaced: the next run goes on, and no machine is made twice."""
     c = cluster
-    c.edit("image: debian-12", "image: debian-new")
+    c.edit("count: 3, flavor", "count: 3, image: debian-new, flavor")
     before, booted = c.cloud.servers(), len(c.booting.booted)
     with Clients(c):
         killed(c, call=("DELETE", "control-2"))
         killed(c, call=("POST", "control-2"))
         killed(c, line=r"control-2.*etcd promote|etcd promote.*control-2")
         c.slipway("up", "--yes")
-    assert len(c.booting.booted) == booted + 4
-    c.replaced(before, (*CONTROL, "worker-1"), image="i2")
+    assert len(c.booting.booted) == booted + 3
+    c.replaced(before, CONTROL, image="i2")
