@@ -202,13 +202,25 @@ def ends(c):
 
 
 def test_openstack(openstack):
-    """The API has an address of the network: requests go through tunnels. Then it gets a floating IP."""
+    """The API has an address of the network: requests go through tunnels."""
     booting, cloud = openstack
     c = Behind(booting, cloud, FILE)
     whole_life(c, direct=False)
-    c.edit("bastion:", "apiFloatingIP: true, bastion:")
+    ends(c)
+
+
+def test_floating_ip_of_the_api(openstack):
+    """A cluster gets one: the first run makes it and changes no node, the second one's certificates have it, and kubectl needs no tunnel."""
+    booting, cloud = openstack
+    c = Behind(booting, cloud, FILE)
     c.up()
-    c.is_whole()  # without a tunnel
+    c.edit("bastion:", "apiFloatingIP: true, bastion:")
+    plan = c.slipway("plan", "--exit-code", ok=9)
+    assert "1 floating IP" in plan and "2 nodes are unchanged" in plan, plan
+    r = c.run(SLIPWAY, "up", "--yes")
+    assert r.returncode == 6 and "the API's address is 203.0.113." in r.stderr and "run 'slipway up' again" in r.stderr, r.stderr
+    c.up()
+    c.is_whole()
     c.is_behind()
     ends(c)
 
