@@ -186,7 +186,7 @@ def clusters(*paths):
 
 def others(directory):
     """Whatever is there and in no row of OWN_STAGE: a new file runs without one."""
-    named = {OPENSTACK, *(p for row in OWN_STAGE.values() for p in row)}
+    named = {OPENSTACK, *SOAKED_CLOUDS, *(p for row in OWN_STAGE.values() for p in row)}
     return [path for p in sorted((ROOT / "tests" / directory).glob("test_*.py")) if (path := f"{directory}/{p.name}") not in named]
 
 
@@ -211,6 +211,7 @@ OWN_STAGE = {
     "clouds": ["peers/test_aws_cluster.py", "peers/test_openstack_cluster.py"],
 }
 AWS = ["peers/test_aws.py", "peers/test_aws_cloud.py"]  # half of the providers' time
+SOAKED_CLOUDS = ["peers/test_behind_bastion.py", "peers/test_replaced.py"]
 OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
@@ -257,6 +258,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons_more": (soak("addons_more"), ["build", "upstream", "addons"]),
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
+    **{f"soak-{Path(p).stem.removeprefix('test_')}": (lambda log, p=p: pytest(log, "-rP", "-m", "soak", f"tests/{p}"), ["build", "upstream"]) for p in SOAKED_CLOUDS},
     "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),

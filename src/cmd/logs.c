@@ -156,7 +156,7 @@ int cmd_logs(const struct options *o, struct error *err)
         if (streq(o->args.v[1], "console"))
                 return logs_console(m, err);
         const struct component_row *row = find_component(m, o->args.v[1], err);
-        if (!row)
+        if (!row || reach_way(m, err) < 0)
                 return -err->code;
         const struct link_target *t = &m->machine->target;
         if (t->sudo && t->sudo_password && (e = reach_input(t->sudo_password, err)) < 0)

@@ -75,6 +75,15 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
         return NULL;
 }
 
+int reach_way(const struct member *m, struct error *err)
+{
+        if (!link_nowhere(&m->machine->target))
+                return 0;
+        error_set(err, ENXIO, EXIT_UNREACHABLE,
+                "node %s: it is reached through a bastion that does not run", m->node->name);
+        return error_hint(err, "slipway up makes or starts it");
+}
+
 /* A line always fits into the pipe's buffer. */
 int reach_input(const char *line, struct error *err)
 {

@@ -22,6 +22,9 @@ void reach_release(struct reach *r);
 /* The node with that name, if its machine can be reached; otherwise an error, with
  * "did you mean". */
 struct member *reach_member(struct reach *r, const char *name, struct error *err);
+/* Before ssh is called for a node: an error if no way leads to it, which ssh would call a name that
+ * cannot be resolved. */
+int reach_way(const struct member *m, struct error *err);
 /* Makes one line the whole standard input of the program of reach_exec: for sudo's password. */
 int reach_input(const char *line, struct error *err);
 /* Replaces this process by the program; returns only if it cannot be started. */

@@ -6,7 +6,7 @@ int cmd_ssh(const struct options *o, struct error *err)
         struct reach r CLEANUP(reach_release) = { 0 };
         int e = reach_open(&r, o, err);
         struct member *m = e < 0 ? NULL : reach_member(&r, o->args.v[0], err);
-        if (!m)
+        if (!m || reach_way(m, err) < 0)
                 return e < 0 ? e : -err->code;
         const char **remote = arena_array(&r.arena, const char *, o->args.n);
         for (size_t i = 1; i < o->args.n; i++)

@@ -2,6 +2,7 @@
 # Real machines on this computer: systemd-nspawn on an overlay of the root that base.sh makes.
 #   machine.sh start NAME ADDRESS      boots it; ADDRESS in a /24 whose .1 is the bridge; prints how long it took
 #   machine.sh bridge NAME ADDRESS/BITS…   a bridge of this computer for the set, removed with its last machine; or more addresses for it
+#   machine.sh network GATEWAY         the machines' network before the first of them
 #   machine.sh exec NAME COMMAND…      runs a program in it
 #   machine.sh root NAME               the path of its root, as seen from here
 #   machine.sh net COMMAND…            runs a program of this computer in the machines' network
@@ -246,7 +247,8 @@ stop_one() { off "$1"; rm -rf "${STATE:?}/$1"; }
 
 stop_all() {
   local names name
-  names=$({ ls "$STATE" 2>/dev/null; find /sys/fs/cgroup -type d -name "$MARK.*" -printf '%f\n' 2>/dev/null | sed "s/^$MARK\\.//"; } | sort -u)
+  # others' cgroups may go while it looks
+  names=$({ ls "$STATE" 2>/dev/null || true; { find /sys/fs/cgroup -type d -name "$MARK.*" -printf '%f\n' 2>/dev/null || true; } | sed "s/^$MARK\\.//"; } | sort -u)
   for name in $names; do stop_one "$name" & done
   wait
   cleanup_net
@@ -274,6 +276,7 @@ case $verb in
 start) [ $# = 2 ] || die "usage: start NAME ADDRESS"; start "$@" ;;
 stop) [ $# -ge 1 ] || die "usage: stop NAME… | --all"; if [ "$1" = --all ]; then stop_all; else for n; do stop_one "$n"; done; cleanup_net; fi ;;
 exec) [ $# -ge 2 ] || die "usage: exec NAME COMMAND…"; run "$@" ;;
+network) [ $# = 1 ] || die "usage: network GATEWAY"; network "$1" ;;
 bridge) [ $# -ge 1 ] || die "usage: bridge NAME ADDRESS/BITS…"; bridge "$@" ;;
 reset) [ $# = 1 ] || die "usage: reset NAME"; reset "$1" ;;
 off) [ $# = 1 ] || die "usage: off NAME"; off "$1" ;;
@@ -281,5 +284,5 @@ on) [ $# = 1 ] || die "usage: on NAME"; on "$1" ;;
 root) [ $# = 1 ] || die "usage: root NAME"; pid=$(leader "$1") || die "$1 does not run"; echo "/proc/$pid/root" ;;
 net) net "$@" ;;
 list) list ;;
-*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | bridge NAME ADDRESS/BITS… | reset NAME | off NAME | on NAME | stop NAME… | stop --all" ;;
+*) die "usage: start NAME ADDRESS | exec NAME COMMAND… | root NAME | net COMMAND… | list | bridge NAME ADDRESS/BITS… | network GATEWAY | reset NAME | off NAME | on NAME | stop NAME… | stop --all" ;;
 esac

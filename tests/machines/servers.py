@@ -70,13 +70,18 @@ class Relay(Server):
             def handle(self):
                 for server in servers:
                     try:
-                        with socket.create_connection(server, 10) as there:
+                        with self.server.reach(server) as there:
                             there.settimeout(None)
                             self.server.note(self.client_address[0])
                             return copied(self.request, there)
                     except OSError:
                         continue
+                self.server.in_vain += 1
         super().__init__(address, Handler)
+        self.in_vain = 0  # connections for which no server answered
+
+    def reach(self, server):
+        return socket.create_connection(server, 10)
 
 
 class ForwardProxy(Server):

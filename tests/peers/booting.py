@@ -108,7 +108,7 @@ class Booting:
         root = self.files(id, net[1], data)
 
         def work():
-            self.machine("bridge", self.bridge, f"{net[1]}/{net.prefixlen}")
+            self.carry(f"{net[1]}/{net.prefixlen}")
             self.machine("start", short(id), ip, SLIPWAY_FILES=str(root), SLIPWAY_NETWORK=f"{net.prefixlen} {net[1]} {mac} {self.network}")
         self.later(id, work)
 
@@ -140,7 +140,18 @@ class Booting:
     def on_machine(self, id, *command):
         return self.machine("exec", short(id), *command)
 
-    # ---- balancers ----
+    # ---- addresses beside the machines, and balancers ----
+
+    def carry(self, address):
+        """An address of the bridge from now on."""
+        self.machine("bridge", self.bridge, address)
+
+    def drop(self, address):
+        """It may have gone with the last machine."""
+        subprocess.run(["ip", "address", "delete", address, "dev", self.bridge], capture_output=True)
+
+    def relay(self, address, servers):
+        return Relay(address, servers)
 
     def balance(self, id, address, port, servers):
         """A relay at an address of the bridge; servers: () → [(address, port)], asked at each connection."""
@@ -149,14 +160,14 @@ class Booting:
                 return iter(servers())
         if id in self.relays:
             return
-        self.machine("bridge", self.bridge, f"{address}/32")
-        self.relays[id] = Relay((address, port), Following())
+        self.carry(f"{address}/32")
+        self.relays[id] = self.relay((address, port), Following())
         self.relays[id].__enter__()
 
     def unbalance(self, id):
         if relay := self.relays.pop(id, None):
             relay.__exit__()
-            subprocess.run(["ip", "address", "delete", f"{relay.server_address[0]}/32", "dev", self.bridge], capture_output=True)  # it may have gone with the last machine
+            self.drop(f"{relay.server_address[0]}/32")
 
 
 def named(hosts, *argv):
@@ -233,7 +244,8 @@ class OnCloud:
     def is_whole(self, version=NEWEST):
         """The nodes are the machines that the cloud lists, which are the ones that run; each has its name from its user-data."""
         servers = self.cloud.servers()
-        assert self.nodes() == {name: (s["address"], s["provider"], s["zone"], f"v{version}") for name, s in servers.items()}
+        nodes = {name: s for name, s in servers.items() if not name.endswith("bastion")}
+        assert self.nodes() == {name: (s["address"], s["provider"], s["zone"], f"v{version}") for name, s in nodes.items()}
         assert self.booting.running() == {s["id"]: s["address"] for s in servers.values()}
         for name, s in servers.items():
             assert self.booting.on_machine(s["id"], "hostname").strip() == name

@@ -18,6 +18,8 @@ POOLS = """    - {{name: control, roles: [control-plane, etcd], count: {}, insta
 
 
 class BootingFront(AwsFront):
+    balancer = BALANCER  # the address of every load balancer
+
     def __init__(self, booting):
         super().__init__()
         self.booting, self.hosts = booting, None
@@ -51,21 +53,22 @@ class BootingFront(AwsFront):
     def balance(self, arn, port, group):
         elb = client(self, "elbv2")
         name = elb.describe_load_balancers(LoadBalancerArns=[arn])["LoadBalancers"][0]["DNSName"]
-        self.hosts.write_text(f"127.0.0.1 localhost\n{BALANCER} {name}\n")
-        self.booting.balance(arn, BALANCER, port, lambda: [
+        self.hosts.write_text(f"127.0.0.1 localhost\n{self.balancer} {name}\n")
+        self.booting.balance(arn, self.balancer, port, lambda: [
             (t["Target"]["Id"], t["Target"]["Port"]) for t in elb.describe_target_health(TargetGroupArn=group)["TargetHealthDescriptions"]])
 
 
 class Aws:
     """moto, as OnCloud asks it."""
 
-    def __init__(self, booting):
-        self.front = BootingFront(booting)
+    def __init__(self, booting, front=BootingFront):
+        self.front = front(booting)
         self.dir = booting.dir
         ec2 = client(self.front, "ec2")
         self.image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-        theirs = ec2.create_vpc(CidrBlock=VPC)["Vpc"]["VpcId"]
-        ec2.create_network_interface(SubnetId=ec2.create_subnet(VpcId=theirs, CidrBlock="10.190.16.0/20")["Subnet"]["SubnetId"])
+        theirs = ec2.create_vpc(CidrBlock=str(booting.network))["Vpc"]["VpcId"]
+        second = str([*booting.network.subnets(new_prefix=20)][1])
+        ec2.create_network_interface(SubnetId=ec2.create_subnet(VpcId=theirs, CidrBlock=second)["Subnet"]["SubnetId"])
 
     def env(self):
         return {**CLEAN, **self.front.env(), "HOME": str(self.dir), "SLIPWAY_CACHE": str(CACHE)}

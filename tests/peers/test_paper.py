@@ -552,6 +552,21 @@ def test_endpoints(tmp_path, options):
         b.cloud.close()
 
 
+def test_floating_ip_of_the_api_later(tmp_path):
+    """Until it was made, the API keeps the address that it has: no certificate loses it."""
+    b = Boats(tmp_path, "userData: cloud-init")
+    b.must("up")
+    vip = b.listed()["control-1"]["endpoint"]
+    b.write(b.text.replace("userData: cloud-init", "userData: cloud-init, apiFloatingIP: true"))
+    assert b.listed()["control-1"]["endpoint"] == vip
+    assert {"line": "1 floating IP from public"} in b.must("survey")
+    b.must("up")
+    assert b.listed()["control-1"]["endpoint"].startswith("203.0.113.")
+    b.must("down")
+    assert not b.cloud.ours(MARK)
+    b.cloud.close()
+
+
 BASTION = "userData: cloud-init, bastion: {flavor: m1.tiny, user: jump}, access: {ssh: [192.0.2.0/24]}"
 
 
@@ -720,6 +735,10 @@ def test_bastion_of_a_cluster(tmp_path):
         said = drive(b, "status", status=7)
         assert "bastion       " in said and "absent" in said, said
         assert "is reached through a bastion that does not run" in said, said
+        for verb in (["ssh", "control-1"], ["logs", "control-1", "kubelet"]):
+            said = drive(b, *verb, status=5)
+            assert "node control-1: it is reached through a bastion that does not run" in said and "slipway up makes" in said and "invalid" not in said, said
+        assert "booted" in drive(b, "logs", "control-1", "console")
         (b.dir / "asked").unlink()
         said = drive(b, "up", "--yes", status=5)
         assert [t for t in b.cloud.ours(mark) if t == ("servers", name)] and "refused the connection" in said, said

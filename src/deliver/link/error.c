@@ -342,9 +342,7 @@ static const struct cause *from_lines(struct link *l, enum when when, const char
         const struct link_talk *t = &l->talk;
         if (l->target.bastion && when == OPENING && !t->host_key &&
                 link_said(t, "UNKNOWN port 65535"))
-                return l->target.own_bastion && has_suffix(l->target.bastion, LINK_NOWHERE)
-                               ? &no_bastion
-                               : &bastion;
+                return link_nowhere(&l->target) ? &no_bastion : &bastion;
         for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
                 const char *said = causes[i].when & when ? link_said(t, causes[i].said) : NULL;
                 if (!said)

@@ -124,6 +124,8 @@ void link_digest(const struct nodespec *spec, const struct item *items, size_t c
 const char **link_argv(
         const struct link_target *target, const char *const *remote, struct arena *a);
 
+/* Through a bastion that slipway makes and that does not run. */
+bool link_nowhere(const struct link_target *t);
 /* "ProxyCommand=ssh …" through the bastion, with the target's key, which -J would not use there. */
 const char *link_jump(const struct link_target *target, struct arena *a);
 

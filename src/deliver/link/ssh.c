@@ -99,6 +99,11 @@ const char *link_jump(const struct link_target *t, struct arena *a)
         return jump_command(t, false, a);
 }
 
+bool link_nowhere(const struct link_target *t)
+{
+        return t->own_bastion && t->bastion && has_suffix(t->bastion, LINK_NOWHERE);
+}
+
 const char *link_door(const struct link_target *t, struct arena *a)
 {
         if (!t->bastion)

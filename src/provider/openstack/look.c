@@ -282,8 +282,8 @@ static void settle_api(struct os *os)
                 *to = arena_strdup(c->arena, text);
         if (f && !vip)
                 c->balancer = arena_strdup(c->arena, f->address);
-        else if (os->options->api_floating_ip && !vip)
-                c->balancer = NULL; /* known when it was made */
+        else if (os->options->api_floating_ip && !vip && !os->found.vip)
+                c->balancer = NULL; /* known when it was made; a cluster without one keeps its own */
 }
 
 void os_settle(struct os *os)
