@@ -186,7 +186,7 @@ def clusters(*paths):
 
 def others(directory):
     """Whatever is there and in no row of OWN_STAGE: a new file runs without one."""
-    named = {OPENSTACK, *(p for row in OWN_STAGE.values() for p in row)}
+    named = {OPENSTACK, TOFU, *(p for row in OWN_STAGE.values() for p in row)}
     return [path for p in sorted((ROOT / "tests" / directory).glob("test_*.py")) if (path := f"{directory}/{p.name}") not in named]
 
 
@@ -211,6 +211,7 @@ OWN_STAGE = {
     "clouds": ["peers/test_aws_cluster.py", "peers/test_openstack_cluster.py"],
 }
 OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
+TOFU = "peers/test_tofu.py"
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
     "build": (build_slipway, []),
@@ -255,6 +256,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous"]),
+    "soak-tofu": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{TOFU}"), ["build", "upstream", "terraform"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),
@@ -293,6 +295,7 @@ UPSTREAM = {
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
     "controllers": "clouds",  # OpenStack's cloud controller manager: likewise
+    "terraform": "terraform",  # OpenTofu and its provider for OpenStack: likewise
 }
 
 

@@ -66,8 +66,8 @@ class BootingPaper(Paper):
 class OpenStack:
     """The cloud, as OnCloud asks it."""
 
-    def __init__(self, booting):
-        self.paper, self.dir = BootingPaper(booting), booting.dir
+    def __init__(self, booting, paper=BootingPaper):
+        self.paper, self.dir = paper(booting), booting.dir
         (self.dir / "clouds.yaml").write_text(json.dumps({"clouds": {"paper": self.paper.entry()}}))
 
     def env(self):
