@@ -1,8 +1,9 @@
 /* programs: upstream's programs for the project's own demo, tests and benchmarks, in the
  * catalogue's versions and by its recipes. Without arguments: a list, as JSON. NAME[@VERSION]
  * builds a program if it is missing and prints its directory; SET (common, previous, hardening,
- * login, services, addons, ingress, fabrics, clouds, terraform) builds several. -d DIR PROGRAM copies
- * single programs (kubectl) into DIR, from where clusters get theirs: the cache, upstream or a build. */
+ * login, services, addons, ingress, fabrics, clouds, terraform) builds several. -d DIR PROGRAM
+ * copies single programs (kubectl) into DIR, from where clusters get theirs: the cache, upstream or
+ * a build. */
 #include <event2/event.h>
 
 #include "artifact/blob.h"

@@ -20,11 +20,10 @@ class Tofu:
         self.infra, self.mirror, config = infra, home / "providers", home / "tofu.rc"
         self.mirror.mkdir(parents=True, exist_ok=True)
         config.write_text(f"provider_installation {{\n  filesystem_mirror {{\n    path = {json.dumps(str(self.mirror))}\n  }}\n}}\n")
-        self.env = {**env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "TF_CLI_CONFIG_FILE": str(config), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "HTTPS_PROXY": NOWHERE,
-                    "NO_PROXY": "127.0.0.1"}
+        self.env = {**env, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "TF_CLI_CONFIG_FILE": str(config), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0"}
 
     def __call__(self, verb, *args, ok=0):
-        r = subprocess.run([PROGRAM, f"-chdir={self.infra}", verb, "-no-color", *args], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        r = subprocess.run([PROGRAM, f"-chdir={self.infra}", verb, "-no-color", *args], env={**self.env, "HTTPS_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1"}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert r.returncode == ok, f"tofu {verb}: status {r.returncode}\n{r.stdout[-6000:]}{r.stderr}"
         assert "SECRET" not in r.stdout + r.stderr
         return r.stdout
