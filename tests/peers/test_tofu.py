@@ -27,6 +27,7 @@ spec:
       dir: infra
       user: debian
       key: login
+      options: [UserKnownHostsFile={directory}/known_hosts]
       variables: {{cloud: paper, image: debian-12, size: m1.k8s, worker.zones: other, {variables}}}
   os: {{authorizedKeys: ["{key}"]}}
   pools:
@@ -102,7 +103,7 @@ class OnTofu(OnCloud):
 def cluster():
     with Booting("tofu", NETWORK, "ConfigDrive") as booting:
         cloud = Cloud(booting)
-        yield OnTofu(booting, cloud, FILE.format(version=NEWEST, variables=f"external_network: public, cidr: {NETWORK}", key=login(booting.dir), control=1, more=SHARED_DISK))
+        yield OnTofu(booting, cloud, FILE.format(version=NEWEST, variables=f"external_network: public, cidr: {NETWORK}", key=login(booting.dir), directory=booting.dir, control=1, more=SHARED_DISK))
         cloud.paper.close()
 
 
@@ -174,7 +175,7 @@ def test_infrastructure(case, paper, tmp_path):
     """Everything is created as the files say it, no second apply is needed, and everything is deleted again."""
     before, (variables, more) = json.dumps(paper.things, sort_keys=True), CASES[case]
     (tmp_path / "clouds.yaml").write_text(json.dumps({"clouds": {"paper": paper.entry()}}))
-    (tmp_path / "cluster.yaml").write_text(FILE.format(version=NEWEST, variables=variables, key=login(tmp_path), control=3, more=more))
+    (tmp_path / "cluster.yaml").write_text(FILE.format(version=NEWEST, variables=variables, key=login(tmp_path), directory=tmp_path, control=3, more=more))
     r = subprocess.run([SLIPWAY, "export", "terraform"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
     tofu = Tofu(tmp_path / "infra", tmp_path, {**CLEAN, "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"), "HOME": str(tmp_path)})
