@@ -62,6 +62,9 @@ static const struct program_row programs_table[] = {
         { "opentofu", NULL, "terraform" },
 };
 
+_Static_assert(
+        sizeof(programs_table) <= sizeof(((struct programs *)NULL)->rows), "a place for each row");
+
 static void programs_release(struct programs *p) { free(p->cache); }
 
 /* Programs without a version in the table get the catalogue's. */

@@ -52,9 +52,20 @@ EXPORTED = FILE.replace("PROVIDER", "terraform: {platform: openstack, dir: infra
                                     "cidr: 10.74.0.0/24}}").replace("FLAVOR", "")
 
 
-class AtOnce(TerraformPaper):
-    """Its load balancers are ready at once: slipway does not wait for them."""
-    settles = False
+class Delayed(TerraformPaper):
+    """Each answer comes later. Its load balancers are ready at once: slipway does not wait for them."""
+    settles, delay = False, 0  # seconds
+
+    def __init__(self):
+        super().__init__()
+        paper = self
+
+        class Later(self.http.RequestHandlerClass):
+            def parse_request(self):
+                good = super().parse_request()
+                time.sleep(paper.delay)
+                return good
+        self.http.RequestHandlerClass = Later
 
 
 def run(argv, directory, env=None):
@@ -90,7 +101,7 @@ def measure(way, delay):
     directory = WORK / "run"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    paper = AtOnce()
+    paper = Delayed()
     try:
         (directory / "clouds.yaml").write_text(json.dumps({"clouds": {"paper": paper.entry()}}))
         go = way(directory, {**CLEAN, "OS_CLIENT_CONFIG_FILE": str(directory / "clouds.yaml"), "HOME": str(directory)})

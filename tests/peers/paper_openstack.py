@@ -23,8 +23,6 @@ class Refused(Exception):
 
 
 class Paper:
-    delay = 0  # seconds before each answer
-
     def __init__(self):
         self.faults, self.asked, self.log, self.hidden, self.late = {}, Counter(), [], {}, []
         self.lock = threading.RLock()
@@ -377,7 +375,6 @@ class Handler(BaseHTTPRequestHandler):
             paper.log.append((self.command, url.path, url.query, text.decode()))
             kinds = paper.faults.get(call) or []
             fault = kinds.pop(0) if kinds else None
-        time.sleep(paper.delay)
         if fault == "drop before" or str(fault).startswith("late"):
             if fault != "drop before":
                 paper.late.append((fault, json.loads(text)))

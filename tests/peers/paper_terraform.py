@@ -1,5 +1,5 @@
 """The OpenStack on paper (paper_openstack.py) with the calls that Terraform's provider for OpenStack makes besides: the versions of keystone, one object by its
-id, Octavia's listeners, pools, members and monitors, and the fields that the provider compares with its files. As the references of these APIs describe them, with
+id, Octavia's listeners, pools, members and monitors, Designate's records, and the fields that the provider compares with its files. As the references of these APIs describe them, with
 what they refuse: a floating IP of a port that no router leads to, a router's interface that floating IPs need, a rule that exists, changes of a load balancer
 that has not settled."""
 import copy
@@ -29,12 +29,28 @@ SETTLED = {"provisioning_status": "ACTIVE", "operating_status": "ONLINE"}
 OCTAVIA = {"loadbalancers": "loadbalancer", "listeners": "listener", "pools": "pool", "healthmonitors": "healthmonitor"}
 
 
+def as_python(value):
+    """Of a query."""
+    return [as_python(v) for v in value] if isinstance(value, list) else {"true": "True", "false": "False"}.get(value, value)
+
+
+class WithNames:
+    """Of a handler: the catalogue that comes with a token has Designate too."""
+
+    def send(self, status, body, headers=None):
+        if isinstance(body, dict) and "token" in body:
+            body["token"]["catalog"].append({"type": "dns", "endpoints": [{"interface": "public", "region": "RegionOne", "region_id": "RegionOne", "url": self.paper.url + "/dns"}]})
+        super().send(status, body, headers)
+
+
 class TerraformPaper(Paper):
     settles = True  # a load balancer says once that it is being changed; until then it refuses another change
 
     def __init__(self):
         super().__init__()
-        self.things |= {kind: {} for kind in ("listeners", "pools", "members", "healthmonitors")}
+        self.things |= {kind: {} for kind in ("listeners", "pools", "members", "healthmonitors", "zones", "recordsets")}
+        self.add("zones", {"name": "example.net.", "type": "PRIMARY", "email": "ops@example.net", "ttl": 3600, "status": "ACTIVE"})
+        self.http.RequestHandlerClass = type("H", (WithNames, self.http.RequestHandlerClass), {})
         self.changing = set()  # load balancers
         for kind in ("networks", "security-groups"):
             for thing in self.things[kind].values():
@@ -52,7 +68,9 @@ class TerraformPaper(Paper):
     def answer(self, method, path, query, body):
         if path.rstrip("/") == "/identity":
             return 300, {"versions": {"values": [{"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": f"{self.url}/identity/v3/"}]}]}}
-        if path.startswith("/image/v2/images/"):
+        if path.startswith("/dns/v2/zones"):
+            return self.designate(method, path.split("/")[4:], {k: v[0] for k, v in query.items()}, body)
+        if method == "GET" and path.startswith("/image/v2/images/"):
             image = next((i for i in self.images if i["id"] == path.split("/")[-1]), None)
             return (200, image) if image else (404, {})
         return super().answer(method, path.replace("/lb/v2.0/", "/lb/v2/", 1), query, body)
@@ -73,7 +91,7 @@ class TerraformPaper(Paper):
         if method == "PUT" and len(path) == 2 and path[0] in NEUTRON:
             self.get(*path).update(body[NEUTRON[path[0]]])
             return 200, {NEUTRON[path[0]]: self.get(*path)}
-        return super().neutron(method, path, {k: {"true": "True", "false": "False"}.get(v, v) for k, v in one.items()}, body)
+        return super().neutron(method, path, {k: as_python(v) for k, v in one.items()}, body)
 
     def interface_removed(self, router, subnet):
         ports = [p for p in self.things["ports"].values() if p["device_id"] == router and p["fixed_ips"][0]["subnet_id"] == subnet]
@@ -114,7 +132,7 @@ class TerraformPaper(Paper):
         self.complete("ports", port)
         port.setdefault("security_groups", [g["id"] for g in self.things["security-groups"].values() if g["name"] == "default"])
         port["mac_address"] = body.get("mac_address") or self.mac(port)
-        port["allowed_address_pairs"] = [{"mac_address": port["mac_address"], **pair} for pair in port["allowed_address_pairs"]]
+        port["allowed_address_pairs"] = [{"mac_address": port["mac_address"], **pair} for pair in body.get("allowed_address_pairs", [])]
         return port
 
     def rule_is_new(self, body):
@@ -300,3 +318,21 @@ class TerraformPaper(Paper):
         if kind == "healthmonitors":
             self.get("pools", thing["pools"][0]["id"])["healthmonitor_id"] = None
         self.delete(kind, id)
+
+    # ---- designate ----
+
+    def designate(self, method, path, one, body):
+        """A change is accepted, and active when it is looked at."""
+        if path[1:] == ["recordsets"] and method == "POST":
+            zone = self.get("zones", path[0])
+            if not body["name"].endswith("." + zone["name"]) or any(r["name"] == body["name"] and r["type"] == body["type"] for r in self.things["recordsets"].values()):
+                raise Refused(409, "Duplicate RecordSet" if body["name"].endswith(zone["name"]) else "RecordSet is not in the zone")
+            return 202, {**self.add("recordsets", {"ttl": None, "description": None, **body, "zone_id": zone["id"], "zone_name": zone["name"], "status": "ACTIVE"}), "status": "PENDING"}
+        if path[1:2] == ["recordsets"]:
+            record = self.get("recordsets", path[2])
+            if method == "DELETE":
+                self.delete("recordsets", path[2])
+            return (202 if method == "DELETE" else 200), record
+        if path:
+            return 200, self.get("zones", path[0])
+        return 200, {"zones": [z for z in self.things["zones"].values() if one.get("name") in (None, z["name"])], "links": {}, "metadata": {"total_count": 1}}

@@ -142,6 +142,15 @@ def test_life(cluster):
     assert c.cloud.servers() == old
     c.slipway("plan", "--exit-code")
     tofu.has_nothing_to_do()
+    # a machine that is made anew has its address again, and another host key
+    tofu.apply("-replace", 'module.pool-worker.openstack_compute_instance_v2.machine["worker-1"]')
+    r = c.run(SLIPWAY, "up", "--yes")
+    assert r.returncode == 5, r.stdout + r.stderr
+    c.run("sh", "-c", re.search(r"remove its old key: (ssh-keygen .*?);", r.stderr)[1])
+    c.up()
+    c.is_made("control-1", "worker-1")
+    new = c.cloud.servers()
+    assert new["boats-control-1"] == old["boats-control-1"] and new["boats-worker-1"] == {**old["boats-worker-1"], "id": new["boats-worker-1"]["id"]} != old["boats-worker-1"]
     # and nothing is left
     c.slipway("down", "--yes")
     tofu.has_nothing_to_do()
@@ -154,7 +163,8 @@ def test_life(cluster):
 
 CASES = {
     "vip": ("external_network: public, cidr: 10.70.0.0/24, public: control-plane", "  api: {vip: 10.70.0.9}\n  network: {fabric: {backend: host-gw}}\n"),
-    "balancer": ("external_network: public, cidr: 10.71.0.0/24, public: all, api_from: '192.0.2.0/24', node_ports_from: 0.0.0.0/0, dns_servers: '9.9.9.9, 1.1.1.1'", ""),
+    "balancer": ("external_network: public, cidr: 10.71.0.0/24, public: all, api_from: '192.0.2.0/24', node_ports_from: 0.0.0.0/0, dns_servers: '9.9.9.9, 1.1.1.1', "
+                 "dns_zone: example.net", ""),
     "inside": ("cidr: 10.72.0.0/24", ""),
     "given": ("network: theirs, subnet: inner, cidr: 10.73.0.0/24, external_network: public, public: control-plane", ""),
 }
@@ -197,7 +207,9 @@ def test_infrastructure(case, paper, tmp_path):
     else:
         balancer, = things["loadbalancers"].values()
         listener, = things["listeners"].values()
-        assert said["endpoint"] == floating.get(balancer["vip_address"], balancer["vip_address"]) and bool(floating.get(balancer["vip_address"])) == (case != "inside")
+        address = balancer["vip_address"] if case == "inside" else floating[balancer["vip_address"]]
+        assert [(r["name"], r["type"], r["records"]) for r in things["recordsets"].values()] == ([("boats.example.net.", "A", [address])] if case == "balancer" else [])
+        assert said["endpoint"] == ("boats.example.net" if case == "balancer" else address)
         assert {(m["address"], m["protocol_port"]) for m in things["members"].values()} == {(v["ip"], 6443) for n, v in said["nodes"].items() if n.startswith("control")}
         # who connects through it has its address: only the load balancer itself can tell who may
         assert listener["allowed_cidrs"] == ([cidr, "192.0.2.0/24"] if case == "balancer" else None)

@@ -39,8 +39,8 @@ class Tofu:
             place.symlink_to(programs(PROVIDER))
         self("init")
 
-    def apply(self):
-        return self("apply", "-auto-approve")
+    def apply(self, *args):
+        return self("apply", "-auto-approve", *args)
 
     def has_nothing_to_do(self):
         """The machines are as the files want them: the status would be 2."""
