@@ -255,7 +255,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons_more": (soak("addons_more"), ["build", "upstream", "addons"]),
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
-    "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous"]),
+    "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous", "terraform"]),
     "soak-tofu": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{TOFU}"), ["build", "upstream", "terraform"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
