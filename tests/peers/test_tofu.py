@@ -146,7 +146,8 @@ def test_life(cluster):
     tofu.apply("-replace", 'module.pool-worker.openstack_compute_instance_v2.machine["worker-1"]')
     r = c.run(SLIPWAY, "up", "--yes")
     assert r.returncode == 5, r.stdout + r.stderr
-    c.run("sh", "-c", re.search(r"remove its old key: (ssh-keygen .*?);", r.stderr)[1])
+    forget = c.run("sh", "-c", re.search(r"remove its old key: (ssh-keygen .*?);", r.stderr)[1])
+    assert forget.returncode == 0, forget.stderr
     c.up()
     c.is_made("control-1", "worker-1")
     new = c.cloud.servers()
