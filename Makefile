@@ -47,7 +47,7 @@ soak:
 bench:
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
-	@build/slipway programs common previous >/dev/null
+	@build/slipway programs common previous terraform >/dev/null
 	@tests/bench/run.py
 
 # Writes the expected files of the golden tests anew: read the diff.

@@ -186,7 +186,7 @@ def clusters(*paths):
 
 def others(directory):
     """Whatever is there and in no row of OWN_STAGE: a new file runs without one."""
-    named = {OPENSTACK, *SOAKED_CLOUDS, *(p for row in OWN_STAGE.values() for p in row)}
+    named = {*ONLY_SOAKED, *(p for row in OWN_STAGE.values() for p in row)}
     return [path for p in sorted((ROOT / "tests" / directory).glob("test_*.py")) if (path := f"{directory}/{p.name}") not in named]
 
 
@@ -213,6 +213,8 @@ OWN_STAGE = {
 AWS = ["peers/test_aws.py", "peers/test_aws_cloud.py"]  # half of the providers' time
 SOAKED_CLOUDS = ["peers/test_behind_bastion.py", "peers/test_replaced.py"]
 OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
+TOFU = "peers/test_tofu.py"
+ONLY_SOAKED = [OPENSTACK, TOFU, *SOAKED_CLOUDS]
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
     "build": (build_slipway, []),
@@ -259,7 +261,8 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; OpenStack's controller
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     **{f"soak-{Path(p).stem.removeprefix('test_')}": (lambda log, p=p: pytest(log, "-rP", "-m", "soak", f"tests/{p}"), ["build", "upstream"]) for p in SOAKED_CLOUDS},
-    "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous"]),
+    "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous", "terraform"]),
+    "soak-tofu": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{TOFU}"), ["build", "upstream", "terraform"]),
     "by-hand": (by_hand, ["build", "upstream"]),
     "fuzz-longer": (lambda log: fuzz(log, 50000), ["build", "build-sanitizers"]),
     "agent-sanitizers": (room("agent/test_agent.py", "agent/test_probe.py", build_dir="build-asan", agent="build-asan/src/agent/agent-checked"), ["build", "build-sanitizers"]),
@@ -299,6 +302,7 @@ UPSTREAM = {
     "fabrics": "fabrics",  # Calico: long, and only for soak
     "controllers": "clouds",  # OpenStack's cloud controller manager: likewise
     "conformance": "conformance",  # upstream's e2e.test and the program of its pods: likewise
+    "terraform": "terraform",  # OpenTofu and its provider for OpenStack: likewise
 }
 
 

@@ -29,7 +29,8 @@ const char *catalogue_tool(const char *name)
 {
         static const struct artifact tools[] = { { "ignition", "2.24.0" },
                 { "kube-bench", "0.8.0" }, { "helm", "3.22.0" }, { "kubelogin", "1.36.3" },
-                { "e2e", KUBERNETES_NEWEST }, { "agnhost", KUBERNETES_NEWEST } };
+                { "e2e", KUBERNETES_NEWEST }, { "agnhost", KUBERNETES_NEWEST },
+                { "opentofu", "1.12.6" }, { "terraform-provider-openstack", "1.54.1" } };
         for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
                 if (streq(tools[i].name, name))
                         return tools[i].version;

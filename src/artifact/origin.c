@@ -49,6 +49,8 @@ static const struct origin origins[] = {
         { "kube-bench",              NULL,             NULL,                 NULL,                    "kube-bench",  "kube-bench" },
         { "kubelogin",               NULL,             NULL,                 NULL,                    "kubelogin",   "kubelogin" },
         { "dex",                     NULL,             NULL,                 NULL,                    "dex",         "dex" },
+        { "tofu",                    NULL,             NULL,                 NULL,                    "opentofu",    "tofu" },
+        { "terraform-provider-openstack", NULL,        NULL,                 NULL,                    "terraform-provider-openstack", "terraform-provider-openstack" },
         { "metrics-server",          NULL,             NULL,                 NULL,                    "metrics-server", "metrics-server" },
         { "local-path-provisioner",  NULL,             NULL,                 NULL,                    "local-path-provisioner", "local-path-provisioner" },
         { "kube-state-metrics",      NULL,             NULL,                 NULL,                    "kube-state-metrics", "kube-state-metrics" },
@@ -73,6 +75,8 @@ static const struct origin origins[] = {
 #define TRAEFIK  "github.com/traefik/traefik/v3"
 #define PROMETHEUS "github.com/prometheus/prometheus"
 #define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
+#define TOFU     "github.com/opentofu/opentofu"
+#define TF_OPENSTACK "github.com/terraform-provider-openstack/terraform-provider-openstack"
 #define STRIP    "-s -w"
 #define K8S_LDFLAGS \
         STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}" \
@@ -108,6 +112,8 @@ static const struct recipe recipes[] = {
         /* its go.mod replaces api/v2 by a directory; its module has commits, but no versions */
         { "dex", { "github.com/dexidp/dex", "github.com/dexidp/dex/api/v2@v2.1.0" }, { "github.com/dexidp/dex/cmd/dex" }, STRIP,
           "netgo,osusergo,sqlite_omit_load_extension", .cgo = true, .builds = "0.0.0-20210917061239-f0186ff2651e", .minutes = 5 },
+        { "opentofu", { TOFU }, { TOFU "/cmd/tofu" }, STRIP " -X " TOFU "/version.dev=no", .replaces = true, .minutes = 12 },
+        { "terraform-provider-openstack", { TF_OPENSTACK }, { TF_OPENSTACK }, STRIP, .minutes = 4 },
         /* of addons */
         { "metrics-server", { "sigs.k8s.io/metrics-server" }, { "sigs.k8s.io/metrics-server/cmd/metrics-server" },
           STRIP " -X k8s.io/client-go/pkg/version.gitVersion=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 4 },

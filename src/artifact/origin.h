@@ -21,6 +21,12 @@ struct recipe {
         const char *modules[3]; /* with the wanted version, or their own: MODULE@v1.2.3 */
         const char *packages[10];
         const char *ldflags, *tags;
+        const char *library; /* pkg-config must know it, or it is not built */
+        /* the version that is built, whatever version is wanted, because no module of a newer one
+         * is served; NULL: the wanted one */
+        const char *builds;
+        const char *data; /* a directory of the first module, copied beside the programs */
+        unsigned minutes; /* estimate for the first build on one core; 0: one */
         /* Kubernetes' go.mod replaces k8s.io modules by directories; here by their releases */
         bool staging;
         /* the module needs the forks of other modules that its go.mod names (replace, exclude) */
@@ -30,14 +36,8 @@ struct recipe {
         bool test;
         /* this computer's own program is used if it cannot be built */
         bool own;
-        bool agent;          /* it is the agent under another name: nothing is built */
-        bool same;           /* `builds` is the wanted version, as Go modules number it */
-        unsigned minutes;    /* estimate for the first build on one core; 0: one */
-        const char *library; /* pkg-config must know it, or it is not built */
-        /* the version that is built, whatever version is wanted, because no module of a newer one
-         * is served; NULL: the wanted one */
-        const char *builds;
-        const char *data; /* a directory of the first module, copied beside the programs */
+        bool agent; /* it is the agent under another name: nothing is built */
+        bool same;  /* `builds` is the wanted version, as Go modules number it */
 };
 
 /* An image with one static program in it. */

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-PARTS = ["render", "ansible", "grow", "many", "kubeadm", "upgrade"]  # in the page's order
+PARTS = ["render", "ansible", "grow", "many", "kubeadm", "upgrade", "clouds"]  # in the page's order
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks.md"
 INTRO = ["# Benchmarks", "", "Written by `make bench` (a part alone: `tests/bench/run.py PART`): everything in one table was measured in one run, side by side, on one "
          f"computer with {os.cpu_count()} cores. Ratios carry over to other computers; seconds do not.", ""]

@@ -53,6 +53,24 @@ def test_a_changed_host_key_stops(site, options):
     site.run(site.target(d.port)).ok()
 
 
+def test_a_changed_host_key_in_a_file_of_ones_own(site, monkeypatch):
+    """ssh writes line by line, and the file is in a later one than the fault."""
+    bin_ = site.path / "bin"
+    bin_.mkdir()
+    (bin_ / "ssh").write_text("""#!/bin/sh
+echo '@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @' >&2
+sleep 0.5
+echo 'Offending ED25519 key in /home/me/hosts:7' >&2
+sleep 0.5
+echo 'Host key for 127.0.0.1 has changed and you have requested strict checking.' >&2
+exit 255
+""")
+    (bin_ / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+    r = site.run(site.target(22, known_hosts=None))
+    assert "ssh-keygen -f '/home/me/hosts' -R '127.0.0.1'" in r.error and r.closed["exit"] == 5
+
+
 def test_not_let_in(site):
     d = site.sshd()
     r = site.run(site.target(d.port, key=str(site.keys.stranger)))

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import openstack
 import pytest
-from booting import Booting, OnCloud, long_life, short_life
+from booting import Booting, OnCloud, different, long_life, short_life
 from harness import CACHE, NEWEST, PREVIOUS, SHARED_DISK, SLIPWAY, until
 from test_openstack_cluster import CLEAN, FILE
+from test_tofu import FILE as EXPORTED
+from test_tofu import login
+from tofu import Tofu
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 NETWORK = "10.187.0.0/24"
@@ -112,7 +115,7 @@ class Services:
         """{id: (address, port, its members' addresses)} of those that serve."""
         found = {}
         for b in self.get("load_balancer", "/lbaas/loadbalancers", "loadbalancers"):
-            if b["provisioning_status"] in ("ACTIVE", "PENDING_UPDATE") and ipaddress.ip_address(b["vip_address"]) in self.booting.network and b["listeners"]:
+            if b["provisioning_status"] in ("ACTIVE", "PENDING_UPDATE") and ipaddress.ip_address(b["vip_address"]) in self.booting.network and b["listeners"] and b["pools"]:
                 listener = self.get("load_balancer", f"/lbaas/listeners/{b['listeners'][0]['id']}", "listener")
                 members = self.get("load_balancer", f"/lbaas/pools/{b['pools'][0]['id']}/members", "members")
                 found[b["id"]] = (b["vip_address"], listener["protocol_port"], [(m["address"], m["protocol_port"]) for m in members])
@@ -210,3 +213,41 @@ def test_life(cloud):
 
 def test_long_life(cloud):
     long_life(cluster(*cloud, 3, 2, PREVIOUS))
+
+
+def test_terraform(cloud):
+    """Files of `slipway export terraform`: OpenTofu creates everything in them, has nothing more to do, and deletes it again. Then others, with Kubernetes."""
+    c = cluster(*cloud, 1, 1)
+    tofu, key = Tofu(c.dir / "infra", c.dir, c.cloud.env()), login(c.dir)
+    c.cloud.env = lambda: tofu.env
+
+    def machines(variables):
+        """The output, when they run."""
+        text = EXPORTED.format(version=NEWEST, variables=f"cidr: {NETWORK}{variables}", key=key, directory=c.dir, control=1, more=SHARED_DISK)
+        c.file.write_text(text.replace("cloud: paper", "cloud: peer").replace("worker.zones: other", "worker.zones: nova"))
+        c.slipway("export", "terraform")
+        tofu.init()
+        tofu.apply()
+        tofu.has_nothing_to_do()
+        said = json.loads(tofu("output", "-json"))["slipway"]["value"]
+        assert c.booting.running() == {v["id"]: v["ip"] for v in said["nodes"].values()} and set(said["nodes"]) == {"control-1", "worker-1"}
+        return said
+
+    def nothing_is_left():
+        tofu.destroy()
+        now = c.cloud.listing()
+        assert c.booting.running() == {} and now == c.before, different(c.before, now)
+
+    said = machines(", external_network: public, public: control-plane, api_from: 192.0.2.0/24, dns_servers: 9.9.9.9")
+    assert said["endpoint"].startswith("203.0.113.") and said["nodes"]["control-1"]["address"].startswith("203.0.113.")
+    listener, = c.cloud.get("load_balancer", "/lbaas/listeners", "listeners")
+    assert listener["allowed_cidrs"] == [NETWORK, "192.0.2.0/24"]
+    nothing_is_left()
+    # no address is outside, where nothing is routed
+    said = machines("")
+    c.up()
+    assert c.nodes() == {n: (v["ip"], None, "nova", f"v{NEWEST}") for n, v in said["nodes"].items()}
+    assert f"https://{said['endpoint']}:6443" in (c.dir / "kubeconfig").read_text()
+    tofu.has_nothing_to_do()
+    c.slipway("down", "--yes")
+    nothing_is_left()

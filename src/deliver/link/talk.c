@@ -96,8 +96,10 @@ static void whole_line(struct link *l, const char *text, size_t n)
         talk_keep(&l->talk, line);
         if ((v = after(line, "Warning: Permanently added ")))
                 new_key(l, v - strlen("Permanently added "));
-        else if (strstr(line, "REMOTE HOST IDENTIFICATION HAS CHANGED"))
-                /* ssh may continue if the user's settings allow it; slipway does not */
+        else if (strstr(line, "Offending ") &&
+                 link_said(&l->talk, "REMOTE HOST IDENTIFICATION HAS CHANGED"))
+                /* Some lines later, which the hint needs. ssh may continue if the user's settings
+                 * allow it; slipway does not. */
                 l->talk.changed_key = true;
         else if (l->talk.prompts && strstr(line, "try again"))
                 l->talk.wrong_password = true;
