@@ -283,7 +283,7 @@ static void settle_api(struct os *os)
         if (f && !vip)
                 c->balancer = arena_strdup(c->arena, f->address);
         else if (os->options->api_floating_ip && !vip && !os->found.vip)
-                c->balancer = NULL; /* known when it was made; a cluster without one keeps its own */
+                c->balancer = NULL; /* known when it was made; one without keeps its own */
 }
 
 void os_settle(struct os *os)
