@@ -414,10 +414,19 @@ class Paper:
             b = body["loadbalancer"]
             new = self.add("loadbalancers", {**b, "provisioning_status": "ACTIVE", "pools": [{"id": "pool-" + b["name"]}]})
             new["members"] = [dict(m, id=m["address"]) for m in b["listeners"][0]["default_pool"]["members"]]
+            new["listeners"] = [{**b["listeners"][0], "id": "listener-" + b["name"]}]
             return 201, {"loadbalancer": new}
         if path[0] == "loadbalancers" and method == "DELETE":
             self.delete("loadbalancers", path[1])
             return 204, None
+        if path[0] == "loadbalancers":
+            balancers[path[1]].update(body["loadbalancer"])
+            return 200, {"loadbalancer": balancers[path[1]]}
+        if path[0] == "listeners":
+            b, = (b for b in balancers.values() if b["listeners"][0]["id"] == path[1])
+            assert len(set(body["listener"]["allowed_cidrs"])) == len(body["listener"]["allowed_cidrs"])
+            b["listeners"][0].update(body["listener"])
+            return 200, {"listener": b["listeners"][0]}
         b = next(b for b in balancers.values() if b["pools"][0]["id"] == path[1])
         if method == "PUT":
             b["members"] = [dict(m, id=m["address"]) for m in body["members"]]

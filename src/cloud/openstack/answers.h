@@ -258,6 +258,7 @@ static const struct answer_field os_balancer_fields[] = {
         FIELD(os_balancer, address, "vip_address", A_TEXT),
         FIELD(os_balancer, port, "vip_port_id", A_TEXT),
         FIELD(os_balancer, pools, "pools", A_MANY, .sub = &os_pool_schema),
+        FIELD(os_balancer, listeners, "listeners", A_MANY, .sub = &os_pool_schema),
         FIELD(os_balancer, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_balancer, "load balancer");

@@ -181,6 +181,10 @@ const struct call_row os_calls[OS_CALLS] = {
                 "loadbalancer", os_balancer),
         [OS_SET_MEMBERS] =
                 PUT("set members", "load-balancer", "/lbaas/pools/{pool}/members", "members"),
+        [OS_SET_LISTENER] =
+                PUT("set listener", "load-balancer", "/lbaas/listeners/{id}", "listener"),
+        [OS_SET_BALANCER] = PUT(
+                "set load balancer", "load-balancer", "/lbaas/loadbalancers/{id}", "loadbalancer"),
         [OS_SET_TAGS] = PUT("set tags", "network", "/{kind}/{id}/tags", "tags"),
         [OS_CREATE_CREDENTIAL] = CREATE("application credential", "identity",
                 "/users/{user}/application_credentials", "application_credential", os_credential),

@@ -56,6 +56,8 @@ enum os_call {
         OS_SET_PORT,
         OS_CREATE_BALANCER,
         OS_SET_MEMBERS,
+        OS_SET_LISTENER,
+        OS_SET_BALANCER,
         OS_SET_TAGS,
         OS_CREATE_CREDENTIAL,
         OS_DELETE_NETWORK,
@@ -189,7 +191,7 @@ struct os_server {
 };
 struct os_balancer {
         const char *id, *name, *description, *provisioning, *operating, *address, *port;
-        struct answers pools; /* struct os_pool */
+        struct answers pools, listeners; /* struct os_pool: only ids matter */
         struct strings tags;
 };
 struct os_pool {

@@ -1,5 +1,78 @@
 /* The load balancer in front of the API servers. Nobody waits for it: nodes have their own. */
+#include "base/sha256.h"
 #include "provider/openstack/openstack.h"
+
+/* ---- who may use it ---- */
+
+/* A tag of the balancer says which networks its listener lets in: without it, all. The balancer is
+ * listed anyway, and its listener is not. */
+#define FROM_TAG "api-from-"
+
+/* NULL: everybody. The nodes' own rules do not tell who a client is: to them it is the balancer. */
+static json_t *clients_allowed(const struct os *os)
+{
+        const struct cidrs *from = &os->options->access.api;
+        const char *own = os_own_cidr(os);
+        char text[IP_TEXT + 4];
+        if (!os_api_restricted(os))
+                return NULL;
+        json_t *list = json_array();
+        if (own)
+                json_array_append_new(list, json_string(own));
+        for (size_t i = 0; i < from->n; i++) {
+                bool known = from->v[i].ip.family != os->vip.family; /* Octavia refuses these, */
+                size_t k;
+                json_t *o;
+                cidr_format(&from->v[i], text);
+                json_array_foreach(list, k, o) known |= streq(json_string_value(o), text);
+                if (!known) /* and the same one twice */
+                        json_array_append_new(list, json_string(text));
+        }
+        return list;
+}
+
+/* "": no tag. */
+static const char *clients_tag(const struct os *os)
+{
+        char hex[SHA256_HEX];
+        json_t *list = clients_allowed(os);
+        if (!list)
+                return "";
+        char *text = json_dumps(list, JSON_COMPACT);
+        sha256_hex(text, strlen(text), hex);
+        free(text);
+        json_decref(list);
+        return arena_printf(os->run->arena, FROM_TAG "%.16s", hex);
+}
+
+static const char *clients_tag_is(const struct os_balancer *b)
+{
+        for (size_t i = 0; i < b->tags.n; i++)
+                if (has_prefix(b->tags.v[i], FROM_TAG))
+                        return b->tags.v[i];
+        return "";
+}
+
+static const char *clients_listener(const struct os *os)
+{
+        const struct os_balancer *b = os->found.balancer;
+        const struct os_pool *listener = b ? b->listeners.v : NULL;
+        return listener && b->listeners.n ? listener->id : NULL;
+}
+
+bool os_clients_differ(const struct os *os)
+{
+        return os->options->load_balancer == OS_LB_OCTAVIA && clients_listener(os) &&
+               !streq(clients_tag_is(os->found.balancer), clients_tag(os));
+}
+
+static json_t *balancer_tags(const struct os *os)
+{
+        const char *tag = clients_tag(os);
+        return *tag ? json_pack("[s, s]", os->mark, tag) : json_pack("[s]", os->mark);
+}
+
+/* ---- how it is made ---- */
 
 static json_t *member_body(const struct os *os, const struct node *n)
 {
@@ -24,8 +97,11 @@ static json_t *balancer_body(const struct os *os)
                 "healthmonitor", "type", "TCP", "delay", 5, "timeout", 3, "max_retries", 2);
         json_t *listener = json_pack("{s:s, s:s, s:I, s:o}", "name", os->name, "protocol", "TCP",
                 "protocol_port", (json_int_t)cluster_endpoint_port(c), "default_pool", pool);
-        return json_pack("{s:s, s:s, s:s, s:[s], s:[o]}", "name", os->name, "description", os->mark,
-                "vip_port_id", os->found.vip->id, "tags", os->mark, "listeners", listener);
+        json_t *allowed = clients_allowed(os);
+        if (allowed)
+                json_object_set_new(listener, "allowed_cidrs", allowed);
+        return json_pack("{s:s, s:s, s:s, s:o, s:[o]}", "name", os->name, "description", os->mark,
+                "vip_port_id", os->found.vip->id, "tags", balancer_tags(os), "listeners", listener);
 }
 
 void stage_balancer(struct os_job *j)
@@ -34,6 +110,56 @@ void stage_balancer(struct os_job *j)
         if (os->options->load_balancer == OS_LB_OCTAVIA && !os->found.balancer && os->found.vip)
                 job_make(j, OS_CREATE_BALANCER, balancer_body(os), os->name,
                         (const void **)&os->found.balancer);
+}
+
+/* Changes of an existing one, in the order of their stages. */
+enum change { CHANGE_MEMBERS = 1, CHANGE_CLIENTS, CHANGE_TAGS };
+
+static void on_set(struct os_job *j, const struct call_reply *reply, void *arg)
+{
+        struct error err CLEANUP(error_release) = { 0 };
+        if (!reply->fault) {
+                j->row = (size_t)arg;
+                return;
+        }
+        /* it is still at the change before */
+        if (reply->fault->kind == FAULT_CONFLICT && job_later(j, 2000))
+                return;
+        fault_error(reply->fault, &err);
+        job_fail(j, &err);
+}
+
+/* body is taken. */
+static void balancer_set(struct os_job *j, enum change change, enum os_call call,
+        const struct pair *args, json_t *body)
+{
+        job_ask(j, &(struct os_ask){ .call = call,
+                           .args = args,
+                           .body = body,
+                           .resource = j->os->name,
+                           .fn = on_set,
+                           .arg = (void *)(size_t)change,
+                           .optional = true });
+}
+
+void stage_clients(struct os_job *j)
+{
+        struct pair id[] = { { "id", clients_listener(j->os) }, { 0 } };
+        if (j->row >= CHANGE_CLIENTS || !os_clients_differ(j->os))
+                return;
+        json_t *allowed = clients_allowed(j->os);
+        balancer_set(j, CHANGE_CLIENTS, OS_SET_LISTENER, id,
+                json_pack("{s:o}", "allowed_cidrs", allowed ? allowed : json_array()));
+}
+
+/* After the listener: cut off between the two, the next run does both. */
+void stage_clients_tag(struct os_job *j)
+{
+        if (j->row >= CHANGE_TAGS || !os_clients_differ(j->os))
+                return;
+        struct pair id[] = { { "id", j->os->found.balancer->id }, { 0 } };
+        balancer_set(j, CHANGE_TAGS, OS_SET_BALANCER, id,
+                json_pack("{s:o}", "tags", balancer_tags(j->os)));
 }
 
 /* ---- members ---- */
@@ -68,29 +194,10 @@ bool os_members_differ(const struct os *os)
         return false;
 }
 
-static void on_members(struct os_job *j, const struct call_reply *reply, void *arg)
-{
-        struct error err CLEANUP(error_release) = { 0 };
-        if (!reply->fault) {
-                j->row = 1;
-                return;
-        }
-        /* it is still at the change before */
-        if (reply->fault->kind == FAULT_CONFLICT && job_later(j, 2000))
-                return;
-        fault_error(reply->fault, &err);
-        job_fail(j, &err);
-}
-
 static void members_send(struct os_job *j, json_t *members)
 {
         struct pair pool[] = { { "pool", members_pool(j->os) }, { 0 } };
-        job_ask(j, &(struct os_ask){ .call = OS_SET_MEMBERS,
-                           .args = pool,
-                           .body = members,
-                           .resource = j->os->name,
-                           .fn = on_members,
-                           .optional = true });
+        balancer_set(j, CHANGE_MEMBERS, OS_SET_MEMBERS, pool, members);
 }
 
 /* Control-plane nodes become members before they serve; those that will leave stay until then. */

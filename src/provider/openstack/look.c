@@ -151,7 +151,7 @@ static void look_third(struct os_job *j)
                 f->interface |=
                         all[i].owner && (has_prefix(all[i].owner, "network:router_interface") ||
                                                 has_prefix(all[i].owner, "network:ha_router"));
-        if (!os_managed(os) && look_missing_port(os)) {
+        if (!os_managed(os) && (look_missing_port(os) || os_api_restricted(os))) {
                 struct pair in[] = { { "network", f->network->id }, { "name", os->options->subnet },
                         { 0 } };
                 job_list(j, OS_LIST_SUBNETS, in, &f->subnets);

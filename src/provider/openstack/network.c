@@ -142,6 +142,37 @@ static struct rule rule_from_bastion(const struct os *os, long port)
                 .group = g ? g->id : "" };
 }
 
+/* The range of the machines' own subnet. NULL: it is not known. */
+const char *os_own_cidr(const struct os *os)
+{
+        char text[IP_TEXT + 4];
+        if (os_managed(os))
+                return arena_strdup(os->run->arena, cidr_format(&os->options->network.cidr, text));
+        return os->found.subnet ? os->found.subnet->cidr : NULL;
+}
+
+bool os_api_restricted(const struct os *os)
+{
+        const struct cidrs *from = &os->options->access.api;
+        const char *own = os_own_cidr(os);
+        int family = own && strchr(own, ':') ? 6 : 4;
+        for (size_t i = 0; i < from->n; i++)
+                if (!from->v[i].bits && from->v[i].ip.family == family)
+                        return false;
+        return os->options->load_balancer == OS_LB_OCTAVIA;
+}
+
+/* The load balancer asks nodes from an address of the subnet that nobody knows, and has a list of
+ * its own of who may use it (balancer.c). */
+static size_t rule_from_balancer(const struct os *os, long port, struct rule *out)
+{
+        const char *own = os_own_cidr(os);
+        if (!os_api_restricted(os) || !own)
+                return 0;
+        *out = (struct rule){ "tcp", port, port, own, strchr(own, ':') != NULL };
+        return 1;
+}
+
 /* Nodes reach each other without limits: etcd, kubelets, the fabric, VRRP. From outside: ssh, the
  * API and the NodePorts. The bastion reaches ssh and the API. */
 static size_t rules_of_nodes(struct os *os, struct rule **out)
@@ -151,7 +182,7 @@ static size_t rules_of_nodes(struct os *os, struct rule **out)
         long api = os->run->cluster->api.port;
         size_t n = 0;
         struct rule *all = *out =
-                arena_array(a, struct rule, 4 + x->ssh.n + x->api.n + 3 * x->node_ports.n);
+                arena_array(a, struct rule, 5 + x->ssh.n + x->api.n + 3 * x->node_ports.n);
         all[n++] = (struct rule){ .six = false };
         all[n++] = (struct rule){ .six = true };
         if (os_bastion(os)) {
@@ -160,6 +191,7 @@ static size_t rules_of_nodes(struct os *os, struct rule **out)
         }
         n += rules_of(&x->ssh, "tcp", 22, 22, a, all + n);
         n += rules_of(&x->api, "tcp", api, api, a, all + n);
+        n += rule_from_balancer(os, api, all + n);
         n += rules_of(&x->node_ports, "tcp", 30000, 32767, a, all + n);
         n += rules_of(&x->node_ports, "udp", 30000, 32767, a, all + n);
         return n;

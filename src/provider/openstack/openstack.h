@@ -324,8 +324,14 @@ void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
 void stage_members(struct os_job *j);
+void stage_clients(struct os_job *j);
+void stage_clients_tag(struct os_job *j);
+const char *os_own_cidr(const struct os *os);
+/* Octavia lets in only some networks. */
+bool os_api_restricted(const struct os *os);
 size_t os_rules_missing(struct os *os); /* of our groups; all of one that is not there */
 bool os_members_differ(const struct os *os);
+bool os_clients_differ(const struct os *os); /* of the balancer: access.api */
 void openstack_members(struct provider_run *run, const struct node *const *nodes, size_t n,
         void (*fn)(struct error *err, void *arg), void *arg);
 

@@ -438,6 +438,8 @@ static void survey_once(struct needs *n)
                 survey_line(n->run, n->out, "load balancer %s", name);
         else if (os_members_differ(os))
                 survey_line(n->run, n->out, "members of the load balancer %s", name);
+        if (os_clients_differ(os))
+                survey_line(n->run, n->out, "networks that may use the load balancer %s", name);
         if (os_credential_missing(os))
                 survey_line(n->run, n->out,
                         "application credential for the cloud's controller and CSI driver");
