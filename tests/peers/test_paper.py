@@ -122,6 +122,47 @@ def test_life(boats):
     assert json.dumps(cloud.things, sort_keys=True) == foreign
 
 
+def test_who_may_use_the_balancer(boats):
+    """access.api: the listener's list, a rule for the balancer itself, and both follow a change of the file; by default neither is set."""
+    cloud, own = boats.cloud, ("tcp", 6443, "10.90.0.0/24", None)
+    boats.must("up")
+    balancer, = cloud.things["loadbalancers"].values()
+    assert "allowed_cidrs" not in balancer["listeners"][0] and balancer["tags"] == [MARK] and own not in rules_of(cloud, "boats-ab12c")
+    plain = boats.text
+
+    def restricted(*networks):
+        boats.write(plain.replace("userData: cloud-init", f"userData: cloud-init, access: {{api: [{', '.join(networks)}]}}"))
+        return [s["line"] for s in boats.must("up") if "line" in s]
+
+    named = "networks that may use the load balancer boats-ab12c"
+    # cut off after the listener was set, and refused while the balancer is still busy
+    cloud.faults["PUT /lb/v2/lbaas/listeners"] = [(409, {"faultstring": "Load Balancer is immutable and cannot be updated."})]
+    cloud.faults["PUT /lb/v2/lbaas/loadbalancers"] = [(403, {"faultstring": "no"})]
+    boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {api: [192.0.2.0/24, 192.0.2.0/24, 'fd00::/8']}"))
+    assert boats.call("up")[0] != 0
+    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and balancer["tags"] == [MARK]
+    assert named in restricted("192.0.2.0/24", "fd00::/8")
+    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and MARK in balancer["tags"] and len(balancer["tags"]) == 2
+    assert {own, ("tcp", 6443, "192.0.2.0/24", None)} <= rules_of(cloud, "boats-ab12c")
+    # unchanged: nothing more is asked, nothing is said
+    cloud.log[:] = []
+    said = boats.must("survey")
+    assert len(cloud.log) <= 7 and not [s for s in said if "load balancer" in s.get("line", "")], (cloud.log, said)
+    assert named in restricted("198.51.100.0/24")
+    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "198.51.100.0/24"]
+    assert ("tcp", 6443, "192.0.2.0/24", None) not in rules_of(cloud, "boats-ab12c")
+    assert named in restricted("0.0.0.0/0", "198.51.100.0/24")
+    assert balancer["listeners"][0]["allowed_cidrs"] == [] and balancer["tags"] == [MARK] and own not in rules_of(cloud, "boats-ab12c")
+    boats.must("down")
+    # and from the first call on
+    restricted("192.0.2.0/24")
+    balancer, = cloud.things["loadbalancers"].values()
+    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and len(balancer["tags"]) == 2
+    cloud.log[:] = []
+    boats.must("up")
+    assert not [c for c in cloud.log if c[0] != "GET"], cloud.log
+
+
 def test_filters_are_ignored(boats):
     """A service that does not know a filter answers with everything: nobody else's is found, used or deleted."""
     cloud, other = boats.cloud, {"description": "slipway-zz99z"}

@@ -266,8 +266,9 @@ static bool settle_range(struct os *os, struct address_pool *p)
         return true;
 }
 
-/* A balancer's address is that of its port; with a floating IP, that one. Keepalived holds the
- * address itself: then it is api.vip. */
+/* A balancer's address is that of its port; with a floating IP, that one: not known until it was
+ * made, unless the cluster has the port's already. Keepalived holds the address itself: then it is
+ * api.vip. */
 static void settle_api(struct os *os)
 {
         struct cluster *c = os->run->cluster;
@@ -283,7 +284,7 @@ static void settle_api(struct os *os)
         if (f && !vip)
                 c->balancer = arena_strdup(c->arena, f->address);
         else if (os->options->api_floating_ip && !vip && !os->found.vip)
-                c->balancer = NULL; /* known when it was made; one without keeps its own */
+                c->balancer = NULL; /* known when it was made */
 }
 
 void os_settle(struct os *os)
