@@ -171,9 +171,9 @@ SCHEMA(openstackCloud, os_cloud_options, "name", "Who slipway is for the cloud, 
         { "controller", T_BOOL, 0, AT(os_cloud_options, controller), .def = "false", HELP("Whether the cluster has OpenStack's cloud controller manager, which makes load balancers (Octavia) for Services of type LoadBalancer.") },
         { "csi", T_BOOL, 0, AT(os_cloud_options, csi), .def = "false", HELP("Whether the cluster has the CSI driver of Cinder, which makes volumes for PersistentVolumeClaims.") });
 
-SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are reached, in the managed security group.",
+SCHEMA(openstackAccess, os_access, NULL, "Networks from which the machines are reached: rules of the managed security group, and of the load balancer.",
         { "ssh", T_CIDRS, 0, AT(os_access, ssh), .def = "[0.0.0.0/0]", HELP("For ssh.") },
-        { "api", T_CIDRS, 0, AT(os_access, api), .def = "[0.0.0.0/0]", HELP("For the API servers.") },
+        { "api", T_CIDRS, 0, AT(os_access, api), .def = "[0.0.0.0/0]", HELP("For the API servers, also through the load balancer (octavia).") },
         { "nodePorts", T_CIDRS, 0, AT(os_access, node_ports), .def = "[0.0.0.0/0]", HELP("For NodePorts, 30000 to 32767.") });
 
 SCHEMA(openstackPorts, os_port_options, NULL, "The ports of the machines, which have their addresses.",
