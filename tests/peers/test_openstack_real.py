@@ -135,6 +135,11 @@ class Services:
             for id, (address, port, _) in now.items():
                 self.booting.balance(id, address, port, lambda id=id: known[id][2])
 
+    def clients(self):
+        """Networks that the only listener lets in; none: all."""
+        listener, = self.get("load_balancer", "/lbaas/listeners", "listeners")
+        return listener["allowed_cidrs"]
+
     # ---- as OnCloud asks ----
 
     def env(self):
@@ -203,11 +208,17 @@ def cluster(booting, services, control, worker, kubernetes=NEWEST):
 
 
 def test_life(cloud):
-    """A server that does not boot is told in the words of nova, and the next run makes it."""
+    """A server that does not boot is told in the words of nova, and the next run makes it; who may use the load balancer follows the file."""
     c = cluster(*cloud, 1, 1)
+    text = c.file.read_text()
     c.cloud.hypervisor.broken.add("worker-1")
+    c.file.write_text(text.replace("openstack: {", "openstack: {access: {api: [192.0.2.0/24]}, "))
     r = c.run(SLIPWAY, "up", "--yes")
     assert r.returncode == 6 and "no disk for worker-1" in r.stderr, r.stdout + r.stderr
+    assert c.cloud.clients() == [NETWORK, "192.0.2.0/24"]
+    c.file.write_text(text)
+    c.slipway("up", "--yes")
+    assert not c.cloud.clients()
     short_life(c)
 
 
@@ -240,8 +251,7 @@ def test_terraform(cloud):
 
     said = machines(", external_network: public, public: control-plane, api_from: 192.0.2.0/24, dns_servers: 9.9.9.9")
     assert said["endpoint"].startswith("203.0.113.") and said["nodes"]["control-1"]["address"].startswith("203.0.113.")
-    listener, = c.cloud.get("load_balancer", "/lbaas/listeners", "listeners")
-    assert listener["allowed_cidrs"] == [NETWORK, "192.0.2.0/24"]
+    assert c.cloud.clients() == [NETWORK, "192.0.2.0/24"]
     nothing_is_left()
     # no address is outside, where nothing is routed
     said = machines("")
