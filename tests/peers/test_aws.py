@@ -709,6 +709,14 @@ def test_who_reaches_the_balancer(front, tmp_path):
     assert {"rules of the security group: 1", "unwanted rules of the security group: 1"} <= set(lines(c.tool("survey")))
     c.tool("up")
     assert ways_in(front, "balancer") == {(6443, "198.51.100.0/24")} | inside
+    # an address that is made anew, in the same run
+    assert public(front, NODE) in inside
+    ec2.terminate_instances(InstanceIds=[c.tool("bastion")[0]["providerID"].split("/")[-1]])
+    old, = ec2.describe_addresses(PublicIps=[public(front, NODE)[1].removesuffix("/32")])["Addresses"]
+    ec2.release_address(AllocationId=old["AllocationId"])
+    c.tool("up")
+    inside = {vpc, public(front, nat), public(front, NODE)}
+    assert (6443, old["PublicIp"] + "/32") not in inside and ways_in(front, "balancer") == {(6443, "198.51.100.0/24")} | inside
     # nodes that use the endpoint themselves, and everybody
     c.edit("  pools:", "  api: {localBalancer: false}\n  pools:")
     c.tool("up")

@@ -199,7 +199,14 @@ void rules_args(struct aws_run *w, const struct thing *t, struct args *a)
         rules_missing(w, t, a);
 }
 
-bool rules_found(struct aws_run *w, struct thing *t) { return rules_missing(w, t, NULL) == 0; }
+/* An address that is not there yet will need a rule. */
+bool rules_found(struct aws_run *w, struct thing *t)
+{
+        for (size_t i = 0; i < t->need_count; i++)
+                if (t->needs[i]->kind == KIND_ADDRESS && !t->needs[i]->there)
+                        return false;
+        return rules_missing(w, t, NULL) == 0;
+}
 
 /* ---- rules that go ---- */
 
