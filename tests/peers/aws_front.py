@@ -84,6 +84,15 @@ class AwsFront(cloud.Front):
         start("200 OK", sized([("Content-Type", "application/x-amz-json-1.1")], text))
         return [text]
 
+    def twice(self, q):
+        """A rule that is twice in one call, which moto takes."""
+        rules = {}
+        for key, (value, *_) in q.items():
+            if key.startswith("IpPermissions.") and not key.endswith(".Description"):
+                rules.setdefault(key.split(".")[1], []).append((key.split(".", 2)[2], value))
+        seen = [tuple(sorted(rule)) for rule in rules.values()]
+        return len(seen) != len(set(seen))
+
     def known_image(self, q):
         self.images = self.images or {i["ImageId"] for i in client(self, "ec2").describe_images()["Images"]}
         return q["ImageId"][0] in self.images
@@ -171,6 +180,8 @@ class AwsFront(cloud.Front):
             return said
         if action == "RunInstances" and not self.known_image(q):
             return self.refuse(400, "InvalidAMIID.NotFound", f"The image id '[{q['ImageId'][0]}]' does not exist", start)
+        if action == "AuthorizeSecurityGroupIngress" and self.twice(q):
+            return self.refuse(400, "InvalidParameterValue", "The same permission must not appear multiple times", start)
         if action == "CreateNetworkInterface" and ("CreateNetworkInterface", q["ClientToken"][0]) not in self.tokens and self.address_is_taken(q):
             return self.refuse(400, "InvalidIPAddress.InUse", "The specified address is already in use.", start)
         if not (answer := self.once(environ, action, q, body)):

@@ -13,7 +13,7 @@ import pytest
 from aws_front import POOLS, REGION, SLIPWAY, AwsFront, Cloud, client, ours
 from harness import until
 
-WHOLE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 1, "group": 2, "interface": 5, "instance": 5, "volume": 8, "balancer": 1, "targets": 1}
+WHOLE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 1, "group": 3, "interface": 5, "instance": 5, "volume": 8, "balancer": 1, "targets": 1}
 CALLS_MOST = 16  # of a plan without changes
 
 
@@ -390,7 +390,7 @@ CALLS = ["CreateVpc", "ModifyVpcAttribute", "CreateInternetGateway", "AttachInte
          "CreateNatGateway", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "CreateRole", "PutRolePolicy", "CreateInstanceProfile", "AddRoleToInstanceProfile", "CreateTargetGroup",
          "ModifyTargetGroupAttributes", "CreateLoadBalancer", "CreateListener", "RegisterTargets", "POST associatevpc", "POST rrset", "CreateNetworkInterface",
          "ModifyNetworkInterfaceAttribute", "AssociateAddress", "CreateVolume", "RunInstances", "AttachVolume"]
-ALONE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 2, "group": 2, "interface": 1, "instance": 1, "volume": 2, "balancer": 1, "targets": 1, "role": 2,
+ALONE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 2, "group": 3, "interface": 1, "instance": 1, "volume": 2, "balancer": 1, "targets": 1, "role": 2,
          "profile": 2, "record": 1}
 SMALL = ONE.replace("publicIP: true, ", "")
 
@@ -664,6 +664,112 @@ def ways_in(front, role):
     """(port, where from) of a group's rules."""
     return {(p.get("FromPort"), x) for p in group_of(front, role)["IpPermissions"]
             for x in [r["CidrIp"] for r in p["IpRanges"]] + [g["GroupId"] for g in p["UserIdGroupPairs"]]}
+
+
+def balancer(front):
+    return client(front, "elbv2").describe_load_balancers(Names=["slipway-abcde"])["LoadBalancers"][0]
+
+
+def lines(said):
+    return [line["line"] for line in said if "line" in line]
+
+
+def public(front, role):
+    """(port of the API, the Elastic IP address of this role as a range)"""
+    by = [{"Name": "tag:slipway.dev/mark", "Values": ["slipway-abcde"]}, {"Name": "tag:slipway.dev/role", "Values": [role]}]
+    return 6443, client(front, "ec2").describe_addresses(Filters=by)["Addresses"][0]["PublicIp"] + "/32"
+
+
+def test_who_reaches_the_balancer(front, tmp_path):
+    """Only access.api, the VPC, and the addresses with which the cluster itself comes from outside. The rules follow the file, and changes behind our back are repaired."""
+    ec2, vpc, nat = client(front, "ec2"), (6443, "10.32.0.0/16"), "nat/eu-central-1a"
+    c = Cloud(front, tmp_path, more="      bastion: {instanceType: t3.micro}\n      access: {api: [192.0.2.0/24, 10.32.0.0/16]}", pools=ONE)
+    c.tool("up")
+    group = group_of(front, "balancer")["GroupId"]
+    inside = {vpc, public(front, nat), public(front, NODE)}
+    assert balancer(front)["SecurityGroups"] == [group] and not any(group in [g["GroupId"] for g in e["Groups"]] for e in ec2.describe_network_interfaces()["NetworkInterfaces"])
+    assert ways_in(front, "balancer") == {(6443, "192.0.2.0/24")} | inside
+    front.log = []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    # the file changes
+    c.edit("api: [192.0.2.0/24, 10.32.0.0/16]", "api: [198.51.100.0/24]")
+    said = c.tool("survey")
+    assert {"rules of the security group: 2", "unwanted rules of the security group: 2"} <= set(lines(said)) and said[-1] == {"changes": True}, said
+    for call in ("AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress"):
+        front.fault(call, "kill after")
+    c.tool("up", ok=None)
+    assert c.status == -9
+    c.tool("up", ok=None)
+    c.tool("up")
+    assert ways_in(front, "balancer") == {(6443, "198.51.100.0/24")} | inside and c.tool("survey")[-1] == {"changes": False}
+    # somebody else changes it
+    rule = lambda range: [{"IpProtocol": "tcp", "FromPort": 6443, "ToPort": 6443, "IpRanges": [{"CidrIp": range, "Description": "slipway"}]}]  # noqa: E731
+    ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=rule("198.51.100.0/24"))
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=rule("0.0.0.0/0"))
+    assert {"rules of the security group: 1", "unwanted rules of the security group: 1"} <= set(lines(c.tool("survey")))
+    c.tool("up")
+    assert ways_in(front, "balancer") == {(6443, "198.51.100.0/24")} | inside
+    # an address that is made anew, in the same run
+    assert public(front, NODE) in inside
+    ec2.terminate_instances(InstanceIds=[c.tool("bastion")[0]["providerID"].split("/")[-1]])
+    old, = ec2.describe_addresses(PublicIps=[public(front, NODE)[1].removesuffix("/32")])["Addresses"]
+    ec2.release_address(AllocationId=old["AllocationId"])
+    c.tool("up")
+    inside = {vpc, public(front, nat), public(front, NODE)}
+    assert (6443, old["PublicIp"] + "/32") not in inside and ways_in(front, "balancer") == {(6443, "198.51.100.0/24")} | inside
+    # nodes that use the endpoint themselves, and everybody
+    c.edit("  pools:", "  api: {localBalancer: false}\n  pools:")
+    c.tool("up")
+    assert ways_in(front, "balancer") == {(6443, "198.51.100.0/24"), public(front, "node/control-1")} | inside
+    c.edit("api: [198.51.100.0/24]", "api: [0.0.0.0/0]")
+    c.tool("up")
+    assert ways_in(front, "balancer") == {(6443, "0.0.0.0/0"), vpc} and c.tool("survey")[-1] == {"changes": False}
+    # its interfaces stay for a while
+    front.fault("DeleteSecurityGroup", *[(400, "DependencyViolation", "resource has a dependent object")] * 6)
+    c.tool("down")
+    assert ours(front) == {}
+
+
+def test_an_internal_balancer_has_no_clients_outside(front, tmp_path):
+    """It is reached by private addresses alone."""
+    c = Cloud(front, tmp_path, more="      loadBalancer: nlb-internal\n      access: {api: []}", pools=SMALL)
+    c.tool("up")
+    assert ways_in(front, "balancer") == {(6443, "10.32.0.0/16")} and balancer(front)["SecurityGroups"] == [group_of(front, "balancer")["GroupId"]]
+    c.edit("loadBalancer: nlb-internal", "loadBalancer: none")  # it is there until `down`, and its group with it
+    assert c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
+
+
+def test_a_balancer_without_a_group(front, tmp_path):
+    """One of an earlier slipway: AWS gives it none later. The plan says so if access.api would need one; made anew, it has one."""
+    ec2, elb = client(front, "ec2"), client(front, "elbv2")
+    c = Cloud(front, tmp_path, more="      access: {api: [192.0.2.0/24]}", pools=SMALL)
+    c.tool("up")
+    old, group = balancer(front), elb.describe_target_groups(Names=["slipway-abcde"])["TargetGroups"][0]["TargetGroupArn"]
+    elb.delete_load_balancer(LoadBalancerArn=old["LoadBalancerArn"])
+    ec2.delete_security_group(GroupId=group_of(front, "balancer")["GroupId"])
+    made = elb.create_load_balancer(Name="slipway-abcde", Type="network", Scheme="internet-facing", Subnets=[z["SubnetId"] for z in old["AvailabilityZones"]])["LoadBalancers"][0]["LoadBalancerArn"]
+    elb.create_listener(LoadBalancerArn=made, Protocol="TCP", Port=6443, DefaultActions=[{"Type": "forward", "TargetGroupArn": group}])
+    words = "load balancer slipway-abcde was made without a security group: access.api has no effect on it"
+    front.log, front.made = [], []
+    said = c.tool("survey")
+    assert lines(said) == [words] and said[-1] == {"changes": False} and calls(front) <= CALLS_MOST, said
+    c.tool("up")
+    assert front.made == [] and "balancer" not in ours(front)["group"]
+    # open to everybody: nothing is said but the rules of the control plane's group, and nothing about the balancer
+    c.edit("api: [192.0.2.0/24]", "ssh: [0.0.0.0/0]")
+    assert words not in lines(c.tool("survey"))
+    c.tool("up")
+    said = c.tool("survey")
+    assert lines(said) == [] and said[-1] == {"changes": False} and "balancer" not in ours(front)["group"], said
+    # deleted by hand
+    elb.delete_load_balancer(LoadBalancerArn=made)
+    c.edit("ssh: [0.0.0.0/0]", "api: [192.0.2.0/24]")
+    c.tool("up")
+    assert balancer(front)["SecurityGroups"] == [group_of(front, "balancer")["GroupId"]] and (6443, "192.0.2.0/24") in ways_in(front, "balancer")
+    assert c.tool("survey")[-1] == {"changes": False}
+    c.tool("down")
+    assert ours(front) == {}
 
 
 def test_bastion(front, tmp_path):

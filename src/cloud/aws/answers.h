@@ -203,6 +203,7 @@ static const struct answer_field aws_balancer_fields[] = {
         FIELD(aws_balancer, zone, "CanonicalHostedZoneId", A_TEXT),
         FIELD(aws_balancer, state, "State.Code", A_TEXT),
         FIELD(aws_balancer, scheme, "Scheme", A_TEXT),
+        FIELD(aws_balancer, groups, "SecurityGroups.member", A_TEXTS),
 };
 SCHEMA(aws_balancer, "load balancer");
 static const struct answer_field aws_classic_fields[] = {

@@ -203,7 +203,8 @@ struct aws_console {
 };
 struct aws_balancer {
         const char *arn, *name, *dns, *zone, *state, *scheme;
-        struct pairs tags; /* not in the list: AWS_BALANCER_TAGS */
+        struct strings groups; /* none: it was made without any, and cannot get one */
+        struct pairs tags;     /* not in the list: AWS_BALANCER_TAGS */
 };
 struct aws_classic { /* a load balancer of the first generation */
         const char *name;

@@ -4,6 +4,39 @@
 /* At most 32 characters, whatever the cluster is called. */
 const char *balancer_name(const struct aws_run *w) { return w->mark; }
 
+bool api_is_open(const struct aws_run *w)
+{
+        const struct cidrs *api = &w->config->access.api;
+        for (size_t i = 0; i < api->n; i++)
+                if (api->v[i].ip.family == 4 && !api->v[i].bits)
+                        return true;
+        return false;
+}
+
+const struct aws_balancer *balancer_unguarded(const struct aws_run *w)
+{
+        const struct aws_balancer *b = list_row(w, LIST_BALANCERS, 0);
+        return b && !b->groups.n && !api_is_open(w) ? b : NULL;
+}
+
+/* A load balancer that has no security group cannot get one: AWS refuses. A group that is there has
+ * rules as long as it is there. */
+bool balancer_group_wanted(const struct aws_run *w)
+{
+        const struct aws_balancer *b = list_row(w, LIST_BALANCERS, 0);
+        return index_get(&w->lists[LIST_GROUPS].by_role, AWS_BALANCE) ||
+               (w->config->load_balancer != AWS_LB_NONE && (!b || b->groups.n));
+}
+
+/* An internet-facing one is reached through the internet gateway: from the addresses of the NAT
+ * gateways and the bastion, and from those of nodes that use the endpoint themselves. */
+bool balancer_client(const struct aws_run *w, const struct thing *t)
+{
+        return t->kind == KIND_ADDRESS && w->config->load_balancer == AWS_LB_NLB &&
+               !api_is_open(w) &&
+               (!t->node || t->node == &w->bastion.node || !w->run->cluster->api.local_balancer);
+}
+
 void target_group_args(struct aws_run *w, const struct thing *t, struct args *a)
 {
         arg_put(a, "Name", balancer_name(w));
@@ -38,6 +71,8 @@ void balancer_args(struct aws_run *w, const struct thing *t, struct args *a)
         for (size_t i = 0; i < t->need_count; i++)
                 if (t->needs[i]->kind == KIND_SUBNET)
                         arg_putf(a, t->needs[i]->id, "Subnets.member.%zu", ++n);
+                else if (t->needs[i]->kind == KIND_GROUP)
+                        arg_put(a, "SecurityGroups.member.1", t->needs[i]->id);
 }
 
 bool first_found(struct aws_run *w, struct thing *t)

@@ -248,12 +248,12 @@ static void lines_machines(struct aws_run *w, const struct ask *types, struct su
                 line_bastion(w, type_row(types, w->bastion.pool.instance_type), out);
 }
 
-/* Of a new group they go without saying. */
-static bool line_of_rules(const struct aws_run *w, enum kind_id k)
+/* Rules of a new group go without saying. */
+static bool thing_is_said(const struct aws_run *w, const struct thing *t)
 {
-        const struct thing *t = thing_of(w, KIND_GROUP, "nodes");
-        t = t ? t : thing_of(w, KIND_GROUP, AWS_BASTION);
-        return (k == KIND_RULES || k == KIND_RULES_GONE) && t && t->there;
+        if (t->kind == KIND_RULES || t->kind == KIND_RULES_GONE)
+                return thing_of(w, KIND_GROUP, t->role)->there;
+        return kinds[t->kind].tagged && t->kind != KIND_INSTANCE;
 }
 
 static void lines_things(struct aws_run *w, struct survey *out)
@@ -261,8 +261,9 @@ static void lines_things(struct aws_run *w, struct survey *out)
         for (enum kind_id k = 0; k < KINDS; k++) {
                 size_t n = 0;
                 for (size_t i = 0; i < w->count; i++)
-                        n += w->things[i]->kind == k && !w->things[i]->there;
-                if (n && ((kinds[k].tagged && k != KIND_INSTANCE) || line_of_rules(w, k)))
+                        n += w->things[i]->kind == k && !w->things[i]->there &&
+                             thing_is_said(w, w->things[i]);
+                if (n)
                         survey_line(w->run, out, "%s: %zu", kinds[k].word, n);
         }
 }
@@ -355,6 +356,10 @@ int survey_check(struct aws_run *w, struct machine *machines, struct survey *out
         for (size_t i = 0; r == 0 && i < w->run->cluster->node_count; i++)
                 machines[i].outdated = outdated_text(w, &w->run->cluster->nodes[i]);
         lines_things(w, out);
+        if (balancer_unguarded(w))
+                survey_line(w->run, out,
+                        "load balancer %s was made without a security group: access.api has no effect on it",
+                        balancer_unguarded(w)->name);
         for (size_t i = 0; i < w->count; i++)
                 out->changes |=
                         !w->things[i]->there && (w->things[i]->kind != KIND_INSTANCE ||

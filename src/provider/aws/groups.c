@@ -1,5 +1,5 @@
 /* Security groups: `nodes` has every machine, `control` the control plane and etcd in addition,
- * `bastion` only the bastion. */
+ * `bastion` only the bastion, `balancer` only the load balancer. */
 #include "provider/aws/kinds.h"
 
 #define OURS "slipway" /* the description of our rules: others may add their own */
@@ -11,6 +11,7 @@ enum rule_from {
         FROM_VPC,
         FROM_SSH,
         FROM_API,
+        FROM_ADDRESSES,
         FROM_NODE_PORTS
 };
 
@@ -28,19 +29,33 @@ static const struct rule {
         { "nodes", "tcp", 30000, 32767, FROM_NODE_PORTS },
         { "nodes", "udp", 30000, 32767, FROM_NODE_PORTS },
         { "control", "tcp", 0, 0, FROM_API },
-        /* the load balancer's checks and, as it does not preserve addresses, its clients */
+        /* the load balancer's checks and, as it does not preserve addresses, its clients: whose
+         * they may be is said by its own group */
         { "control", "tcp", 0, 0, FROM_VPC },
         { "control", "tcp", 2379, 2380, FROM_CONTROL },
+        { AWS_BALANCE, "tcp", 0, 0, FROM_API },
+        { AWS_BALANCE, "tcp", 0, 0, FROM_VPC },
+        { AWS_BALANCE, "tcp", 0, 0, FROM_ADDRESSES },
 };
+
+static const struct {
+        const char *role, *whose;
+} group_words[] = { { "nodes", "machines" }, { "control", "control plane" },
+        { AWS_BASTION, AWS_BASTION }, { AWS_BALANCE, "load balancer" } };
+
+static const char *group_whose(const char *role)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(group_words); i++)
+                if (streq(group_words[i].role, role))
+                        return group_words[i].whose;
+        return role;
+}
 
 void group_args(struct aws_run *w, const struct thing *t, struct args *a)
 {
         arg_put(a, "GroupName", thing_name(w, t));
         arg_put(a, "GroupDescription",
-                arena_printf(a->arena, "%s of cluster %s (%s)",
-                        streq(t->role, "nodes")       ? "machines"
-                        : streq(t->role, AWS_BASTION) ? AWS_BASTION
-                                                      : "control plane",
+                arena_printf(a->arena, "%s of cluster %s (%s)", group_whose(t->role),
                         w->run->cluster->name, w->mark));
         arg_put(a, "VpcId", vpc_id(w));
 }
@@ -51,6 +66,21 @@ static const struct thing *rule_source_group(const struct aws_run *w, const stru
                 [FROM_NODES] = "nodes", [FROM_CONTROL] = "control", [FROM_BASTION] = AWS_BASTION
         };
         return r->source < ARRAY_SIZE(roles) ? thing_of(w, KIND_GROUP, roles[r->source]) : NULL;
+}
+
+static struct cidrs rule_addresses(struct aws_run *w)
+{
+        struct cidrs all = { 0, arena_array(&w->arena, struct cidr, w->count) };
+        for (size_t i = 0; i < w->count; i++) {
+                const struct aws_address *e = w->things[i]->is;
+                struct cidr *c = &all.v[all.n];
+                if (balancer_client(w, w->things[i]) && e && e->address &&
+                        ip_parse(e->address, &c->ip)) {
+                        c->bits = 32;
+                        all.n++;
+                }
+        }
+        return all;
 }
 
 static struct cidrs rule_sources(struct aws_run *w, const struct rule *r)
@@ -64,6 +94,8 @@ static struct cidrs rule_sources(struct aws_run *w, const struct rule *r)
                 return access->ssh;
         case FROM_API:
                 return access->api;
+        case FROM_ADDRESSES:
+                return rule_addresses(w);
         case FROM_NODE_PORTS:
                 return access->node_ports;
         case FROM_VPC:
@@ -121,6 +153,22 @@ static void rule_put(const struct aws_run *w, struct args *a, size_t n, const st
         arg_putf(a, OURS, "IpPermissions.%zu.%s.1.Description", n, list);
 }
 
+/* A range of an earlier row for the same port: AWS refuses it twice in one call. */
+static bool rule_is_earlier(struct aws_run *w, const struct rule *r, const char *source)
+{
+        char text[IP_TEXT + 4];
+        for (const struct rule *q = group_rules; q < r; q++) {
+                if (!streq(q->group, r->group) || !streq(q->protocol, r->protocol) ||
+                        q->from != r->from)
+                        continue;
+                struct cidrs ranges = rule_sources(w, q);
+                for (size_t k = 0; k < ranges.n; k++)
+                        if (streq(cidr_format(&ranges.v[k], text), source))
+                                return true;
+        }
+        return false;
+}
+
 /* Puts what the group lacks into `a` (NULL: only counts); returns how many rules that are. */
 static size_t rules_missing(struct aws_run *w, const struct thing *t, struct args *a)
 {
@@ -137,7 +185,8 @@ static size_t rules_missing(struct aws_run *w, const struct thing *t, struct arg
                 for (size_t k = 0; k < ranges.n; k++) {
                         char text[IP_TEXT + 4];
                         cidr_format(&ranges.v[k], text);
-                        if (ranges.v[k].ip.family == 4 && !rule_is_there(w, g, r, text) && ++n && a)
+                        if (ranges.v[k].ip.family == 4 && !rule_is_there(w, g, r, text) &&
+                                !rule_is_earlier(w, r, text) && ++n && a)
                                 rule_put(w, a, n, r, arena_strdup(a->arena, text), false);
                 }
         }
@@ -150,7 +199,14 @@ void rules_args(struct aws_run *w, const struct thing *t, struct args *a)
         rules_missing(w, t, a);
 }
 
-bool rules_found(struct aws_run *w, struct thing *t) { return rules_missing(w, t, NULL) == 0; }
+/* An address that is not there yet will need a rule. */
+bool rules_found(struct aws_run *w, struct thing *t)
+{
+        for (size_t i = 0; i < t->need_count; i++)
+                if (t->needs[i]->kind == KIND_ADDRESS && !t->needs[i]->there)
+                        return false;
+        return rules_missing(w, t, NULL) == 0;
+}
 
 /* ---- rules that go ---- */
 

@@ -25,6 +25,7 @@
 
 #define AWS_MARK    "slipway-" /* and identity.prefix */
 #define AWS_BASTION "bastion"
+#define AWS_BALANCE "balancer" /* role of the load balancer's security group */
 #define TAG_MARK    "slipway.dev/mark"
 #define TAG_CLUSTER "slipway.dev/cluster"
 #define TAG_ROLE    "slipway.dev/role"
@@ -246,6 +247,13 @@ void node_devices(struct aws_run *w, const struct node *n);
 const char *vpc_id(const struct aws_run *w); /* NULL until it is there */
 const char *node_subnet(const struct aws_run *w, const struct node *n, bool public);
 const char *balancer_name(const struct aws_run *w);
+/* access.api has a range with all addresses. */
+bool api_is_open(const struct aws_run *w);
+/* One that was made without a security group and would need it for access.api. */
+const struct aws_balancer *balancer_unguarded(const struct aws_run *w);
+bool balancer_group_wanted(const struct aws_run *w);
+/* An Elastic IP address from which the cluster itself reaches the load balancer. */
+bool balancer_client(const struct aws_run *w, const struct thing *t);
 bool target_is_there(const struct aws_run *w, const char *address); /* of the balancer */
 bool iam_is_managed(const struct aws_run *w);
 const char *iam_path(const struct aws_run *w);

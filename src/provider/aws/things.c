@@ -201,9 +201,19 @@ static void vpc_use(struct aws_run *w)
 
 /* ---- groups, profiles, the balancer ---- */
 
+static void rules_add(struct aws_run *w, const char *role)
+{
+        struct thing *rules = thing_add(w, KIND_RULES, role);
+        for (size_t i = 0; i < w->count; i++)
+                if (w->things[i]->kind == KIND_GROUP ||
+                        (streq(role, AWS_BALANCE) && balancer_client(w, w->things[i])))
+                        thing_needs(w, rules, w->things[i]);
+        thing_needs(w, thing_add(w, KIND_RULES_GONE, role), rules);
+}
+
 static void groups_add(struct aws_run *w)
 {
-        const char *roles[3];
+        const char *roles[4];
         const struct strings *own = &w->config->security_groups;
         size_t n = 0;
         if (own->n == 1 && streq(own->v[0], "managed")) {
@@ -212,14 +222,13 @@ static void groups_add(struct aws_run *w)
         }
         if (w->bastion.wanted)
                 roles[n++] = AWS_BASTION;
+        size_t machines = n;
+        if (balancer_group_wanted(w))
+                roles[n++] = AWS_BALANCE;
         for (size_t i = 0; i < n; i++)
                 thing_needs(w, thing_add(w, KIND_GROUP, roles[i]), thing_of(w, KIND_VPC, "vpc"));
-        for (size_t i = 0; i < n; i++) {
-                struct thing *rules = thing_add(w, KIND_RULES, roles[i]);
-                for (size_t k = 0; k < n; k++)
-                        thing_needs(w, rules, thing_of(w, KIND_GROUP, roles[k]));
-                thing_needs(w, thing_add(w, KIND_RULES_GONE, roles[i]), rules);
-        }
+        for (size_t i = 0; i < machines; i++)
+                rules_add(w, roles[i]);
 }
 
 static void profile_add(struct aws_run *w, const char *role, const char *choice)
@@ -248,14 +257,17 @@ static void balancer_add(struct aws_run *w)
                         has_prefix(w->things[i]->role, internal ? "private/" : "public/"))
                         thing_needs(w, balancer, w->things[i]);
         thing_needs(w, balancer, thing_of(w, KIND_GATEWAY_ON, "gateway"));
+        thing_needs(w, balancer, thing_of(w, KIND_GROUP, AWS_BALANCE));
         thing_needs(w, listener, balancer);
         thing_needs(w, listener, group);
         thing_needs(w, listener, settings);
 }
 
-/* After the nodes: what leads to the API servers' addresses. */
+/* After the nodes: what leads to the API servers' addresses, and who may use it. */
 static void endpoints_add(struct aws_run *w)
 {
+        if (thing_of(w, KIND_GROUP, AWS_BALANCE))
+                rules_add(w, AWS_BALANCE);
         bool balanced = w->config->load_balancer != AWS_LB_NONE;
         struct thing *targets = balanced ? thing_add(w, KIND_TARGETS, "api") : NULL, *record = NULL;
         if (targets)
