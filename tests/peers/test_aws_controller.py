@@ -1,5 +1,5 @@
 """AWS's cloud controller manager, as upstream has it, with slipway's flags, permissions and cloud.conf: against a real API server and moto. It runs on a
-machine that slipway made there, as its metadata say (instance_metadata): who it is, and the credentials of its instance profile. It initialises nodes,
+machine that slipway made there, as its metadata say: who it is, and the credentials of its instance profile. It initialises nodes,
 makes load balancers for Services and deletes them, deletes Nodes whose instances are gone, and what it leaves behind is swept by `down`.
 
 moto checks no policy: the calls are compared with the actions of the role. Its load balancers carry no traffic, have no health and no network interfaces;
