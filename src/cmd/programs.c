@@ -24,7 +24,7 @@ struct program_row {
 struct programs {
         struct arena *arena;
         char *cache;
-        struct program_row rows[32];
+        struct program_row rows[40];
         size_t count;
 };
 
@@ -58,6 +58,7 @@ static const struct program_row programs_table[] = {
         { "multus", NULL, "addons" },
         { "traefik", NULL, "ingress" },
         { "openstack-cloud-controller-manager", NULL, "clouds" },
+        { "cloud-controller-manager", NULL, "clouds" }, /* of AWS */
         { "agnhost", NULL, "conformance" },
         { "e2e", NULL, "conformance" },
         { "terraform-provider-openstack", NULL, "terraform" },

@@ -220,7 +220,7 @@ class Front(Misbehaving):
         if key not in self.keys:
             return 403, "InvalidClientTokenId", "The security token included in the request is invalid."
         secret, token = self.keys[key]
-        header = lambda n: environ.get({"content-type": "CONTENT_TYPE", "host": "HTTP_HOST"}.get(n, "HTTP_" + n.upper().replace("-", "_")), "")  # noqa: E731
+        header = lambda n: environ.get({"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH", "host": "HTTP_HOST"}.get(n, "HTTP_" + n.upper().replace("-", "_")), "")  # noqa: E731
         date = header("x-amz-date")
         if token and header("x-amz-security-token") != token:
             return 403, "InvalidClientTokenId", "The security token included in the request is invalid."

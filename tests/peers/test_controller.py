@@ -3,27 +3,16 @@ server and the OpenStack on paper. It initialises a node, makes a load balancer 
 `down`. The images are not run, and so are no pods."""
 import json
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-import yaml
+from controllers import api, ended, initialised, node, ready, run, served, service, unrefused, until  # noqa: F401
 from paper_openstack import Paper, Refused
 from test_credential import SECRET, WITH, Credential
 from test_paper import CLEAN, MARK, TOOL, drive
-from upstream import programs, upstream
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "judges"))
-from test_schema import Api, free_port  # noqa: E402
 
 pytestmark = pytest.mark.soak
 NAME = "openstack-cloud-controller"
-TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
-
-
-class WithRules(Api):
-    authorization = "Node,RBAC"
 
 
 class Cloud(Paper):
@@ -124,94 +113,30 @@ class Boats(Credential):
         return json.loads(said.stdout)
 
 
-def until(what, done, child, log, seconds=900):
-    end = time.monotonic() + seconds
-    while not (got := done()):
-        assert child.poll() is None, f"the controller ended:\n{log.read_text(errors='replace')[-4000:]}"
-        assert time.monotonic() < end, f"{what}: not within {seconds} s\n{log.read_text(errors='replace')[-4000:]}"
-        time.sleep(0.5)
-    return got
-
-
-@pytest.fixture
-def api(tmp_path):
-    class Here:
-        upstream = staticmethod(upstream)
-    (tmp_path / "api").mkdir()
-    a = WithRules(Here, tmp_path / "api")
-    try:
-        a.up()
-        yield a
-    finally:
-        a.down()
-
-
-def get(api, path):
-    status, text = api.request("GET", path)
-    return json.loads(text) if status == 200 else None
-
-
-def make(api, *objects):
-    r = api.kubectl("apply", "--server-side", "-f", "-", text="\n---\n".join(json.dumps(o) for o in objects))
-    assert r.returncode == 0, r.stderr
-
-
-def controller(api, boats, directory):
-    """The program with the DaemonSet's own flags, as its own service account."""
-    objects = list(yaml.safe_load_all(drive(boats, "addons", NAME)))
-    make(api, *[o for o in objects if o["kind"] not in ("DaemonSet", "Secret")])
-    daemon = next(o for o in objects if o["kind"] == "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
-    conf = boats.conf()
-    (directory / "cloud.conf").write_text(conf["config"])
-    flags = {"--cloud-config=/etc/cloud/cloud.conf": f"--cloud-config={directory}/cloud.conf", "--cluster-name=boats": f"--cluster-name={conf['name']}"}
-    assert set(flags) <= set(daemon["command"])
-    status, text = api.request("POST", f"/api/v1/namespaces/kube-system/serviceaccounts/{NAME}/token", json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))
-    assert status == 201, text
-    (directory / "kubeconfig").write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-                                                      "clusters": [{"name": "x", "cluster": {"server": f"https://127.0.0.1:{api.port}", "insecure-skip-tls-verify": True}}],
-                                                      "users": [{"name": "x", "user": {"token": json.loads(text)["status"]["token"]}}]}))
-    program = Path(programs("openstack-cloud-controller-manager")) / "openstack-cloud-controller-manager"
-    log = directory / "controller.log"
-    with open(log, "wb") as out:
-        child = subprocess.Popen([program, *[flags.get(f, f) for f in daemon["command"][1:]], f"--kubeconfig={directory}/kubeconfig", f"--secure-port={free_port()}",
-                                  f"--cert-dir={directory}/certs", "--v=2"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={"PATH": "/usr/bin:/bin", "HOME": str(directory)})
-    return child, log
-
-
-def test_controller(api, tmp_path):
+def test_controller(api, tmp_path):  # noqa: F811
     boats = Boats(tmp_path / "boats")
     cloud, child = boats.cloud, None
     try:
         boats.must("up")
         machine = boats.listed()["worker-2"]
         for name in ("control-1", "worker-2"):
-            m = boats.listed()[name]
-            make(api, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": {"alpha.kubernetes.io/provided-node-ip": m["ip"]}},
-                       "spec": {"providerID": m["providerID"], "taints": [{"key": TAINT, "value": "true", "effect": "NoSchedule"}]}})
-        child, log = controller(api, boats, tmp_path)
+            node(api, name, boats.listed()[name])
+        conf = boats.conf()
+        child, log = run(api, drive(boats, "addons", NAME), "openstack-cloud-controller-manager", conf, tmp_path)
 
         # it initialises the node
-        def node():
-            n = get(api, "/api/v1/nodes/worker-2")
-            return n if TAINT not in [t["key"] for t in n["spec"].get("taints", [])] else None
-        n = until("the node is initialised", node, child, log)
+        n = until("the node is initialised", lambda: initialised(api, "worker-2"), child, log)
         labels = n["metadata"]["labels"]
         assert n["spec"]["providerID"] == machine["providerID"]
         assert {"type": "InternalIP", "address": machine["ip"]} in n["status"]["addresses"]
         assert (labels["topology.kubernetes.io/zone"], labels["topology.kubernetes.io/region"], labels["node.kubernetes.io/instance-type"]) == ("other", "RegionOne", "m1.k8s")
 
         # and makes a load balancer, with the cluster's full name in its own
-        ready = [{"type": "Ready", "status": "True", "reason": "x", "message": "x", "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
-        r = api.kubectl("patch", "node", "worker-2", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"conditions": ready}}))
-        assert r.returncode == 0, r.stderr
+        ready(api, "worker-2", "True")
         for name in ("web", "left"):
-            make(api, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
-                       "spec": {"type": "LoadBalancer", "selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}})
-
-        def served(name):
-            return get(api, f"/api/v1/namespaces/default/services/{name}")["status"].get("loadBalancer", {}).get("ingress")
+            service(api, name)
         for name in ("web", "left"):
-            ingress = until(f"Service {name} has an address", lambda: served(name), child, log)
+            ingress = until(f"Service {name} has an address", lambda: served(api, name), child, log)
             assert ingress[0]["ip"].startswith("203.0.113.")
         names = {b["name"] for b in cloud.things["loadbalancers"].values()}
         assert names == {"boats-ab12c", "kube_service_boats-ab12c_default_web", "kube_service_boats-ab12c_default_left"}
@@ -221,17 +146,11 @@ def test_controller(api, tmp_path):
         assert api.kubectl("delete", "service", "web", "--wait=false").returncode == 0
         until("its load balancer is gone", lambda: len(cloud.things["loadbalancers"]) == 2 and len(cloud.things["floatingips"]) == 1, child, log)
 
-        # forbidden to it is everything that its permissions do not name
-        said = log.read_text(errors="replace")
-        assert "forbidden" not in said.lower(), [line for line in said.splitlines() if "forbidden" in line.lower()][:5]
-        child.terminate()
-        child.wait()
+        unrefused(child, log)
 
         # what it left behind goes with the cluster
         boats.must("down")
         assert not cloud.ours(MARK) and not cloud.things["loadbalancers"] and not cloud.things["floatingips"] and not boats.all()
     finally:
-        if child and child.poll() is None:
-            child.kill()
-            child.wait()
+        ended(child)
         cloud.close()
