@@ -828,6 +828,8 @@ def test_bastion_goes(front, tmp_path):
     said = c.tool("survey")
     assert {"line": "delete the bastion"} in said and {"line": "unwanted rules of the security group: 1"} in said, said
     for call in ("RevokeSecurityGroupIngress", "TerminateInstances", "DeleteNetworkInterface", "ReleaseAddress"):  # the group may go at the same time
+        if call == "TerminateInstances" and NODE not in ours(front).get("instance", []):
+            continue  # and so may the instance: beside the rule, when that takes long
         front.fault(call, "kill after")
         said = c.tool("up", ok=None)
         assert c.status == -9, (call, said[-3:])
