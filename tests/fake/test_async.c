@@ -206,8 +206,10 @@ static void anew_check_all(struct site *s, int result)
         assert_null(strstr(str_text(&text), "c2 "));
         for (size_t i = 0; i < FAKE_NODES; i++)
                 assert_int_equal(world.nodes[i].made, i != 1);
-        assert_true(step_of(s, "machine out", "c3")->began >= step_of(s, "healthy", "c1")->ended);
-        assert_true(step_of(s, "machine out", "w1")->began >= step_of(s, "healthy", "c3")->ended);
+        assert_true(
+                step_of(s, "remove machine", "c3")->began >= step_of(s, "healthy", "c1")->ended);
+        assert_true(
+                step_of(s, "remove machine", "w1")->began >= step_of(s, "healthy", "c3")->ended);
 }
 
 static void anew_refused_begin(struct site *s)
@@ -415,7 +417,7 @@ static void end_never_check(struct site *s, int result)
                         late = one;
         assert_non_null(late);
         assert_non_null(strstr(late->err.message,
-                "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
+                "not deleted after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
         assert_true(world.releases[0].revision && !world.releases[1].revision);
 }

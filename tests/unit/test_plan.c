@@ -500,16 +500,16 @@ static void test_up_removes(void **state)
         records_put(&site.found.record, &arena, "g1");
         records_put(&site.found.record, &arena, "g2");
         plan_build(&site);
-        steps_are("g1", "drain, API leave, etcd leave, forget, reset, gone, record");
-        steps_are("g2", "drain, etcd leave, forget, record");
+        steps_are("g1", "drain, API stop, etcd leave, delete Node, reset, delete again, record");
+        steps_are("g2", "drain, etcd leave, delete Node, record");
         assert_true(comes_after(find(PLAN_VERIFY, NULL), find(PLAN_UNRECORD, "g1")));
         site.ops = &makes;
         plan_build(&site);
-        steps_are("g1", "drain, API leave, etcd leave, forget, machine, record");
+        steps_are("g1", "drain, API stop, etcd leave, delete Node, machine, record");
         gone[1].seen.known = false; /* the API's word only: no machine is touched for it */
         records_drop(&site.found.record, "g2");
         plan_build(&site);
-        steps_are("g2", "drain, etcd leave, forget");
+        steps_are("g2", "drain, etcd leave, delete Node");
 }
 
 static void test_reset_of_one(void **state)
@@ -517,7 +517,8 @@ static void test_reset_of_one(void **state)
         site.ops = &has;
         records_put(&site.found.record, &arena, "c3");
         chosen("c3", 0);
-        steps_are("c3", "connect, drain, API leave, etcd leave, forget, reset, gone, record");
+        steps_are("c3",
+                "connect, drain, API stop, etcd leave, delete Node, reset, delete again, record");
         steps_are("c1", "connect");
         assert_true(members[0].plan.optional && !members[2].plan.optional);
         assert_true(comes_after(find(PLAN_LEAVE_DRAIN, "c3"), find(PLAN_ETCD_QUORUM, NULL)));
@@ -525,7 +526,7 @@ static void test_reset_of_one(void **state)
         assert_true(comes_after(find(PLAN_ETCD_QUORUM, NULL), find(PLAN_CONNECT, "c1")));
         members[2].plan.leaving = 0;
         chosen("w1", LEAVE_FORCE); /* no member of etcd: nobody else is asked */
-        steps_are("w1", "connect, drain, forget, reset, gone");
+        steps_are("w1", "connect, drain, delete Node, reset, delete again");
         assert_null(find(PLAN_ETCD_QUORUM, NULL));
         assert_null(find(PLAN_CONNECT, "c1"));
 }
