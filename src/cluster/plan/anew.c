@@ -58,7 +58,7 @@ static int anew_check_alone(const struct site *s, struct error *err)
                         continue;
                 anew_refuse(err, EXIT_PREFLIGHT, m, rows[i].what);
                 return error_hint(err,
-                        "restore the former value, or add control-plane nodes first and change it then; nothing was changed");
+                        "restore the previous value, or add control-plane nodes first and change it then; nothing was changed");
         }
         return 0;
 }
