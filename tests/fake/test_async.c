@@ -415,7 +415,7 @@ static void end_never_check(struct site *s, int result)
                         late = one;
         assert_non_null(late);
         assert_non_null(strstr(late->err.message,
-                "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
+                "not deleted after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
         assert_true(world.releases[0].revision && !world.releases[1].revision);
 }

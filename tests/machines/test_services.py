@@ -479,7 +479,7 @@ def test_down_ends_what_is_outside_first(cluster, outside):
 def test_a_load_balancer_that_never_goes(cluster):
     cluster.kubectl("apply", "-f", "-", text=BALANCER.replace("NAME", "stuck"))
     r = cluster.slipway("down", "--cleanup-timeout", "2s", ok=6)
-    assert "load balancers: not gone after 2 s: Service shop/stuck (finalizer test.slipway.dev/balancer)" in r.stderr
+    assert "load balancers: not deleted after 2 s: Service shop/stuck (finalizer test.slipway.dev/balancer)" in r.stderr
     assert "no node was touched" in r.stderr and "--no-cleanup" in r.stderr and all(cluster.ready().values())
     cluster.slipway("down", "--no-cleanup")
     assert not (cluster.state / "machines" / "control-1").exists()

@@ -39,7 +39,7 @@ static const struct member *anew_first(const struct site *s, unsigned roles)
 
 static int anew_refuse(struct error *err, int code, const struct member *m, const char *why)
 {
-        error_set(err, EBUSY, code, "%s is to be made anew (%s), %s", m->node->name,
+        error_set(err, EBUSY, code, "%s must be replaced (%s), %s", m->node->name,
                 m->machine->outdated, why);
         return -err->code;
 }

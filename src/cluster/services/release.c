@@ -177,11 +177,11 @@ static void on_recovered(const struct helm_result *h, void *arg)
         if (op_over(&r->op))
                 return;
         if (h->status) {
-                release_failed(r, "it was left half done and cannot be brought back", h);
+                release_failed(r, "it was interrupted and cannot be rolled back", h);
                 return;
         }
-        step_changed(
-                r->op.step, "brought release %s back from %s", r->service->name, r->service->state);
+        step_changed(r->op.step, "repaired release %s, which was %s", r->service->name,
+                r->service->state);
         release_look(&r->op);
 }
 
