@@ -163,6 +163,40 @@ def test_who_may_use_the_balancer(boats):
     assert not cloud.posts() and not [c for c in cloud.log if c[0] == "PUT"], cloud.log
 
 
+def test_tags_of_the_balancer(boats):
+    """Those that others have added stay when access.api changes."""
+    boats.must("up")
+    plain, (balancer,) = boats.text, boats.cloud.things["loadbalancers"].values()
+    balancer["tags"].append("cost-7")
+    boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {api: [192.0.2.0/24]}"))
+    boats.must("up")
+    assert {MARK, "cost-7"} < {*balancer["tags"]} and len(balancer["tags"]) == 3
+    boats.write(plain)
+    boats.must("up")
+    assert sorted(balancer["tags"]) == ["cost-7", MARK]
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
+def test_rules_are_refused(boats):
+    """New rules that the quota does not allow: nobody loses the way in that they had."""
+    cloud = boats.cloud
+    boats.must("up")
+    before, plain = rules_of(cloud, "boats-ab12c"), boats.text
+    boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}"))
+    refusal = (409, {"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['security_group_rule'].", "detail": ""}})
+    cloud.faults["POST /network/v2.0/security-group-rules"] = [refusal] * 9
+    assert boats.call("up")[0] and rules_of(cloud, "boats-ab12c") == before
+    cloud.faults.clear()
+    boats.must("up")
+    after = rules_of(cloud, "boats-ab12c")
+    assert ("tcp", 22, "192.0.2.0/24", None) in after and not after & {("tcp", port, "0.0.0.0/0", None) for port in (22, 6443)}
+    cloud.log[:] = []
+    boats.must("up")
+    assert not cloud.posts()
+    boats.must("down")
+
+
 def test_filters_are_ignored(boats):
     """A service that does not know a filter answers with everything: nobody else's is found, used or deleted."""
     cloud, other = boats.cloud, {"description": "slipway-zz99z"}
@@ -662,6 +696,27 @@ def test_bastion(tmp_path):
         left = json.dumps(cloud.things, sort_keys=True)
         cloud.close()
     assert left == foreign
+
+
+@pytest.mark.parametrize("cut", [None, "DELETE /network/v2.0/security-groups/*"])
+def test_bastion_is_taken_out(tmp_path, cut):
+    """With groups that exist: nothing of it is left, also when the run ends before its group has gone."""
+    b = bastioned(tmp_path, BASTION + ", securityGroups: [default]")
+    cloud, name = b.cloud, "boats-ab12c-bastion"
+    try:
+        b.must("up")
+        assert ("security-groups", name) in cloud.ours(MARK)
+        b.write(b.text.replace(re.search(r"bastion: {[^}]*}", b.text)[0] + ", ", ""))
+        if cut:
+            cloud.faults[cut] = [(403, {"NeutronError": {"message": "no"}})]
+            assert b.call("up")[0]
+        b.must("up")
+        assert not [kind for kind, thing in cloud.ours(MARK) if thing == name]
+        b.must("up")
+        b.must("down")
+        assert not cloud.ours(MARK)
+    finally:
+        cloud.close()
 
 
 def test_bastion_comes_back(tmp_path):

@@ -154,6 +154,59 @@ def test_pairs(boats):
     assert not cloud.ours(MARK)
 
 
+def problem(boats):
+    return [line["problem"] for line in boats.call("up")[1] if "problem" in line]
+
+
+def test_one_network_twice(boats):
+    """By its name and its id, or the machines' own: every run would make one more port."""
+    cloud, words = boats.cloud, "provider.openstack.ports.networks: machines have a port on {} already"
+    storage = network(cloud, "storage")
+    boats.write(with_ports(f"networks: [storage, {storage}]"))
+    assert problem(boats) == [words.format(storage)] and not cloud.posts()
+    own = with_ports(f"networks: [{network(cloud, 'backup')}]").replace("network: {cidr: 10.90.0.0/24, dns: [9.9.9.9]}", "network: backup").replace("externalNetwork: public, ", "")
+    boats.write(own)
+    assert problem(boats) == [words.format(network(cloud, "backup"))] and not cloud.posts()
+    boats.write(PLAIN)
+    boats.must("up")
+    boats.write(with_ports("networks: [boats-ab12c]"))
+    assert problem(boats) == [words.format("boats-ab12c")]
+    boats.must("down")
+
+
+def test_the_same_twice(boats):
+    """A group by its name and its id, a pair that the fabric needs anyway."""
+    cloud = boats.cloud
+    clients = next(g["id"] for g in cloud.things["security-groups"].values() if g["name"] == "clients")
+    text = with_ports(f"security: [clients, {clients}], addressPairs: [10.244.0.0/16, 10.244.0.0/16]")
+    boats.write(text.replace("  pools:", "  network: {fabric: {name: flannel, backend: host-gw}, pods: 10.244.0.0/16}\n  pools:"))
+    boats.must("up")
+    assert {(*groups(cloud, p), *pairs(p)) for p in ports(cloud).values()} == {("boats-ab12c", "clients", "10.244.0.0/16")}
+    unchanged(boats)
+    cloud.add("security-groups", {"name": "clients", "description": "a third one's", "security_group_rules": []})
+    boats.write(with_ports("security: [clients]"))
+    assert problem(boats) == ["provider.openstack.ports.security: there are several groups clients"]
+    boats.write(with_ports("").replace("ports: {}", "securityGroups: [clients]"))
+    cloud.things["ports"].pop(ports(cloud)["worker-1"]["id"])
+    cloud.delete("servers", next(s["id"] for s in cloud.things["servers"].values() if s["name"] == "worker-1"))
+    assert problem(boats) == ["provider.openstack.securityGroups: there are several groups clients"]
+    boats.must("down")
+
+
+def test_security_again(boats):
+    """Switched off and on again: the address that keepalived moves is allowed as before."""
+    cloud = boats.cloud
+    boats.write(with_ports("security: none").replace("ports:", "loadBalancer: vip, ports:"))
+    boats.must("up")
+    vip = boats.listed()["control-1"]["endpoint"]
+    assert not any(pairs(p) for p in ports(cloud).values())
+    boats.write(boats.text.replace("security: none", "security: []"))
+    boats.must("up")
+    assert {n: pairs(p) for n, p in ports(cloud).items()} == {n: [vip] if n.startswith("control") else [] for n in ports(cloud)}
+    unchanged(boats)
+    boats.must("down")
+
+
 FEW = [f if f in ("drop after", "503") else pytest.param(f, marks=pytest.mark.soak) for f in FAULTS]
 
 

@@ -16,16 +16,42 @@ bool os_names_groups(const struct os *os)
                (os->options->ports.security.n || !os_own_group(os));
 }
 
-const char *os_group_id(const struct os *os, const char *name)
+static const char *group_find(const struct os *os, const char *name, bool *several)
 {
         const struct answers *lists[] = { &os->found.groups, &os->looked.named_groups };
+        const char *id = NULL;
         for (size_t k = 0; k < ARRAY_SIZE(lists); k++) {
                 const struct os_group *g = lists[k]->v;
-                for (size_t i = 0; i < lists[k]->n; i++)
-                        if (streq(g[i].id, name) || (g[i].name && streq(g[i].name, name)))
+                for (size_t i = 0; i < lists[k]->n; i++) {
+                        if (streq(g[i].id, name))
                                 return g[i].id;
+                        if (!g[i].name || !streq(g[i].name, name))
+                                continue;
+                        *several |= id && !streq(id, g[i].id);
+                        id = g[i].id;
+                }
         }
-        return NULL;
+        return *several ? NULL : id;
+}
+
+const char *os_group_id(const struct os *os, const char *name)
+{
+        bool several = false;
+        return group_find(os, name, &several);
+}
+
+void os_survey_groups(
+        struct os *os, struct survey *out, const char *field, const struct strings *names)
+{
+        for (size_t i = 0; i < names->n; i++) {
+                bool several = false;
+                if (!group_find(os, names->v[i], &several))
+                        survey_problem(os->run, out,
+                                several ? "give its id" : "see `openstack security group list`",
+                                several ? "provider.openstack.%s: there are several groups %s"
+                                        : "provider.openstack.%s: there is no group %s",
+                                field, names->v[i]);
+        }
 }
 
 const char *os_main_network(const struct os *os)
@@ -99,17 +125,26 @@ static bool further_is_loose(const struct os *os, const struct node *n, size_t p
 static void further_problems(struct os *os, struct survey *out)
 {
         const struct os_port_options *o = &os->options->ports;
-        for (size_t i = 0; os_names_groups(os) && i < o->security.n; i++)
-                if (!os_group_id(os, o->security.v[i]))
-                        survey_problem(os->run, out, "see `openstack security group list`",
-                                "provider.openstack.ports.security: there is no group %s",
-                                o->security.v[i]);
-        for (size_t i = 0; i < o->networks.n; i++)
-                if (!os_network_id(os, o->networks.v[i]))
+        if (os_names_groups(os))
+                os_survey_groups(os, out, "ports.security", &o->security);
+        for (size_t i = 0; i < o->networks.n; i++) {
+                const char *name = o->networks.v[i], *id = os_network_id(os, name),
+                           *main = os_main_network(os);
+                bool twice = id && main && streq(id, main);
+                for (size_t k = 0; id && k < i; k++) {
+                        const char *other = os_network_id(os, o->networks.v[k]);
+                        twice |= other && streq(id, other);
+                }
+                if (!id)
                         survey_problem(os->run, out,
                                 "see `openstack network list`; give its id if several have the name",
                                 "provider.openstack.ports.networks: there is not one network %s",
-                                o->networks.v[i]);
+                                name);
+                else if (twice)
+                        survey_problem(os->run, out, "leave it out",
+                                "provider.openstack.ports.networks: machines have a port on %s already",
+                                name);
+        }
 }
 
 void os_survey_further(struct os *os, struct survey *out, int64_t *ports)

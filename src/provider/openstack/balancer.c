@@ -66,10 +66,16 @@ bool os_clients_differ(const struct os *os)
                !streq(clients_tag_is(os->found.balancer), clients_tag(os));
 }
 
+/* With those that others have added to an existing one. */
 static json_t *balancer_tags(const struct os *os)
 {
         const char *tag = clients_tag(os);
-        return *tag ? json_pack("[s, s]", os->mark, tag) : json_pack("[s]", os->mark);
+        const struct os_balancer *b = os->found.balancer;
+        json_t *list = *tag ? json_pack("[s, s]", os->mark, tag) : json_pack("[s]", os->mark);
+        for (size_t i = 0; b && i < b->tags.n; i++)
+                if (!streq(b->tags.v[i], os->mark) && !has_prefix(b->tags.v[i], FROM_TAG))
+                        json_array_append_new(list, json_string(b->tags.v[i]));
+        return list;
 }
 
 /* ---- how it is made ---- */

@@ -257,7 +257,8 @@ const struct os_subnet *os_subnet_of_ports(struct os *os);
 const char *os_network_id(const struct os *os, const char *word);
 
 /* ---- volumes.c ---- */
-#define OS_META_MARK "slipway-mark"
+#define OS_META_MARK    "slipway-mark"
+#define OS_META_MADE_AS "slipway-image"                        /* of an image: its own id */
 const char *os_pair(const struct pairs *all, const char *key); /* NULL: there is none */
 const char *os_volume_node(const struct os_volume *v);
 /* What lists by the mark are asked with. */
@@ -320,6 +321,7 @@ void stage_server_group(struct os_job *j, const struct pool *p);
 void stage_server_groups_again(struct os_job *j);
 void stage_subnet(struct os_job *j);
 void stage_rules(struct os_job *j);
+void stage_rules_old(struct os_job *j); /* when what the file wants is there */
 void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
@@ -343,6 +345,9 @@ json_t *os_port_settings(const struct os *os, const struct node *n, const struct
 bool os_no_security(const struct os *os);
 bool os_names_groups(const struct os *os); /* all groups must be listed */
 const char *os_group_id(const struct os *os, const char *name);
+/* Says which of them there are not exactly once. */
+void os_survey_groups(
+        struct os *os, struct survey *out, const char *field, const struct strings *names);
 const char *os_main_network(const struct os *os); /* id, NULL */
 bool os_is_main_port(const struct os *os, const struct os_port *p);
 void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p);
