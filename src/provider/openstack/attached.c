@@ -78,6 +78,11 @@ static int port_place(const struct os *os, const struct os_port *p)
         return -1;
 }
 
+bool os_port_is_loose(const struct os *os, const struct os_port *p)
+{
+        return !(p->device && *p->device) && !os_is_main_port(os, p) && port_place(os, p) < 0;
+}
+
 void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p)
 {
         int place = port_place(os, p);
@@ -251,15 +256,16 @@ static void on_node_ports(struct os_job *j, const struct call_reply *reply, void
         }
 }
 
-/* Its ports on networks that the file has no longer are in no list that was read. */
+/* Its ports on networks that the file has no longer are in no list that was read. Its server says
+ * whether it had others; without a server, an interrupted run may have left them. */
 void stage_node_ports_old(struct os_job *j)
 {
         const struct os_server *all = j->os->found.servers.v;
         struct pair ours[] = { { "mark", j->os->mark }, { "?name", j->node->name }, { 0 } };
-        bool other = false;
+        bool other = true;
         for (size_t i = 0; i < j->os->found.servers.n; i++)
-                other |= all[i].name && streq(all[i].name, j->node->name) &&
-                         !os_same_networks(j->os, &all[i]);
+                if (all[i].name && streq(all[i].name, j->node->name))
+                        other = !os_same_networks(j->os, &all[i]);
         if (other)
                 job_ask(j, &(struct os_ask){
                                    .call = OS_LIST_PORTS, .args = ours, .fn = on_node_ports });

@@ -326,6 +326,7 @@ void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
 void stage_members(struct os_job *j);
+void stage_clients_begin(struct os_job *j);
 void stage_clients(struct os_job *j);
 void stage_clients_tag(struct os_job *j);
 const char *os_own_cidr(const struct os *os);
@@ -359,6 +360,8 @@ void os_needs_further(struct os *os, struct survey *out);
 void stage_further_attach(struct os_job *j);
 void stage_ports_set(struct os_job *j);
 void stage_node_ports_old(struct os_job *j);
+/* No machine has it, and the file does not name its network. */
+bool os_port_is_loose(const struct os *os, const struct os_port *p);
 
 /* ---- trunks.c ---- */
 bool os_trunk_missing(const struct os *os, const struct node *n);
