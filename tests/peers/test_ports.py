@@ -137,6 +137,21 @@ def test_cut_off_between(boats):
     assert not cloud.ours(MARK)
 
 
+def test_long_lists(boats):
+    """What a server was made with has 255 characters there: the ninth network is noticed too."""
+    cloud = boats.cloud
+    ids = [cloud.add("networks", {"name": f"n{i}", "description": "theirs"})["id"] for i in range(9)]
+    for i, id in enumerate(ids):
+        cloud.create("subnets", {"network_id": id, "cidr": f"10.8{i}.0.0/24", "description": "theirs", "ip_version": 4})
+    boats.write(with_ports(f"networks: [{', '.join(ids[:8])}]"))
+    boats.must("up")
+    assert boats.must("survey")[-1] == {"changes": False} and not outdated(boats.must("survey"))
+    boats.write(with_ports(f"networks: [{', '.join(ids)}]"))
+    assert len(outdated(boats.must("survey"))) == 5
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
 def test_leaks(boats):
     """Only ports that no machine has, on a network that the file does not name."""
     cloud = boats.cloud

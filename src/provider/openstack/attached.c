@@ -108,7 +108,7 @@ const char *os_networks_text(const struct os *os)
         struct str s CLEANUP(str_release) = { 0 };
         for (size_t i = 0; i < all->n; i++)
                 str_addf(&s, "%s%s", i ? ", " : "", all->v[i]);
-        return arena_printf(os->run->arena, "%.250s", str_text(&s));
+        return os_words(os->run->arena, str_text(&s));
 }
 
 bool os_same_networks(const struct os *os, const struct os_server *s)

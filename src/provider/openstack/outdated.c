@@ -7,9 +7,25 @@
  * from, and another name for the same thing changes nothing. */
 #include <event2/event.h>
 
+#include "base/sha256.h"
 #include "provider/openstack/openstack.h"
 
-#define GIB ((int64_t)1 << 30)
+#define GIB       ((int64_t)1 << 30)
+#define WORDS_MAX 250 /* nova takes 255 */
+
+/* Without half a character at the end, which is no JSON. */
+const char *os_words(struct arena *a, const char *text)
+{
+        char hex[SHA256_HEX];
+        size_t n = strlen(text);
+        if (n <= WORDS_MAX)
+                return arena_strdup(a, text);
+        sha256_hex(text, n, hex);
+        n = WORDS_MAX - 20;
+        while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
+                n--;
+        return arena_printf(a, "%.*s... %.16s", (int)n, text, hex);
+}
 
 static const char *made_from(const struct os_server *s, const char *key)
 {
