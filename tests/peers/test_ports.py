@@ -163,6 +163,8 @@ def test_leaks(boats):
     body = {"name": "worker-1", "description": f"slipway-{prefix}", "network_id": network(cloud, "backup")}
     loose, used = cloud.create("ports", dict(body)), cloud.create("ports", dict(body))
     used["device_id"] = next(iter(cloud.things["servers"]))
+    (boats.dir / ".slipway/boats/record.json").write_text(json.dumps({"version": 1, "existed": True, "nodes": [{"name": "worker-1"}, {"name": "worker-9"}]}))
+    cloud.create("ports", {**body, "name": "worker-9"})  # a node that `up` will remove
     assert [x["id"] for x in json.loads(drive(boats, "leaks", "-o", "json"))] == [loose["id"]]
 
 
