@@ -16,7 +16,7 @@ bool os_names_groups(const struct os *os)
                (os->options->ports.security.n || !os_own_group(os));
 }
 
-static const char *group_find(const struct os *os, const char *name, bool *several)
+static const char *security_group_find(const struct os *os, const char *name, bool *several)
 {
         const struct answers *lists[] = { &os->found.groups, &os->looked.named_groups };
         const char *id = NULL;
@@ -37,7 +37,7 @@ static const char *group_find(const struct os *os, const char *name, bool *sever
 const char *os_group_id(const struct os *os, const char *name)
 {
         bool several = false;
-        return group_find(os, name, &several);
+        return security_group_find(os, name, &several);
 }
 
 void os_survey_groups(
@@ -45,7 +45,7 @@ void os_survey_groups(
 {
         for (size_t i = 0; i < names->n; i++) {
                 bool several = false;
-                if (!group_find(os, names->v[i], &several))
+                if (!security_group_find(os, names->v[i], &several))
                         survey_problem(os->run, out,
                                 several ? "give its id" : "see `openstack security group list`",
                                 several ? "provider.openstack.%s: there are several groups %s"
