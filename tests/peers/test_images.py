@@ -91,6 +91,21 @@ def test_life(boats):
     assert not cloud.ours(MARK) and json.dumps(cloud.images) == foreign
 
 
+def test_long_name(boats):
+    """Cut off between characters where nova takes no more: another image is noticed."""
+    boats.write(boats.text.replace("name: mine", f"name: x{'ü' * 120}"))
+    boats.must("up")
+    words, = {s["metadata"]["slipway-image"] for s in boats.cloud.things["servers"].values()}
+    assert words.startswith("xüüü") and len(words.encode()) <= 255
+    assert not outdated(boats.must("survey"))
+    other = BYTES + b"x"
+    (boats.dir / "mine.img").write_bytes(other)
+    boats.write(boats.text.replace(SHA, hashlib.sha256(other).hexdigest()))
+    assert len(outdated(boats.must("survey"))) == 5
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
 def test_foreign(boats):
     """An image of that name that this cluster did not upload: not used, not replaced, not deleted."""
     for other in ({"tags": []}, {"slipway-mark": "slipway-zz99z", "tags": [f"sha256-{SHA}"]}):

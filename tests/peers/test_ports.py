@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from test_paper import FAULTS, FILE, MARK, Boats, outdated
+from test_paper import FAULTS, FILE, MARK, Boats, drive, outdated
 
 PLAIN = FILE.replace("OPTIONS", "userData: cloud-init")
 
@@ -115,6 +115,57 @@ def test_security(boats):
     assert {"problem": "provider.openstack.ports.security: there is no group nobody", "hint": "see `openstack security group list`"} in boats.call("survey")[1]
     boats.must("down")
     assert not cloud.ours(MARK)
+
+
+def test_cut_off_between(boats):
+    """A run that ends between a machine and its ports on networks that the file has no longer: the next one deletes these, or `leaks` shows them."""
+    cloud, refused, call = boats.cloud, (403, {"NeutronError": {"message": "no"}}), "DELETE /network/v2.0/ports/*"
+    boats.write(with_ports("networks: [storage]"))
+    boats.must("up")
+    boats.write(with_ports("networks: [backup]"))
+    cloud.faults[call] = [refused]
+    assert boats.call("replace")[0]
+    boats.must("replace")
+    assert not ports(cloud, "storage") and len(ports(cloud, "backup")) == 5
+    boats.write(PLAIN)
+    cloud.faults[call] = [refused] * 2
+    assert boats.call("destroy", "worker-2")[0] and "worker-2" not in {s["name"] for s in cloud.things["servers"].values()}
+    cloud.faults.clear()
+    boats.must("destroy", "worker-2")
+    assert "worker-2" not in ports(cloud) and "worker-2" not in ports(cloud, "backup")
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+def test_long_lists(boats):
+    """What a server was made with has 255 characters there: the ninth network is noticed too."""
+    cloud = boats.cloud
+    ids = [cloud.add("networks", {"name": f"n{i}", "description": "theirs"})["id"] for i in range(9)]
+    for i, id in enumerate(ids):
+        cloud.create("subnets", {"network_id": id, "cidr": f"10.8{i}.0.0/24", "description": "theirs", "ip_version": 4})
+    boats.write(with_ports(f"networks: [{', '.join(ids[:8])}]"))
+    boats.must("up")
+    assert boats.must("survey")[-1] == {"changes": False} and not outdated(boats.must("survey"))
+    boats.write(with_ports(f"networks: [{', '.join(ids)}]"))
+    assert len(outdated(boats.must("survey"))) == 5
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+def test_leaks(boats):
+    """Only ports that no machine has, on a network that the file does not name."""
+    cloud = boats.cloud
+    drive(boats, "kubeconfig")  # makes the Identity
+    prefix = json.loads((boats.dir / ".slipway/boats/identity.json").read_text())["prefix"]
+    boats.write(with_ports("networks: [storage]"))
+    assert boats.call("up", prefix=prefix)[0] == 0
+    assert "nothing is left over" in drive(boats, "leaks")
+    body = {"name": "worker-1", "description": f"slipway-{prefix}", "network_id": network(cloud, "backup")}
+    loose, used = cloud.create("ports", dict(body)), cloud.create("ports", dict(body))
+    used["device_id"] = next(iter(cloud.things["servers"]))
+    (boats.dir / ".slipway/boats/record.json").write_text(json.dumps({"version": 1, "existed": True, "nodes": [{"name": "worker-1"}, {"name": "worker-9"}]}))
+    cloud.create("ports", {**body, "name": "worker-9"})  # a node that `up` will remove
+    assert [x["id"] for x in json.loads(drive(boats, "leaks", "-o", "json"))] == [loose["id"]]
 
 
 def test_without_port_security(boats):

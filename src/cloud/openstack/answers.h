@@ -23,7 +23,7 @@ static const struct answer_field os_image_fields[] = {
         FIELD(os_image, checksum, "checksum", A_TEXT),
         FIELD(os_image, failed, "os_glance_failed_import", A_TEXT, .max = 4096),
         FIELD(os_image, mark, "slipway-mark", A_TEXT),
-        FIELD(os_image, made_as, "slipway-image", A_TEXT),
+        FIELD(os_image, made_as, "slipway-id", A_TEXT),
         FIELD(os_image, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_image, "image");

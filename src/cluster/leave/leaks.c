@@ -1,9 +1,10 @@
 #include "cluster/leave/leaks.h"
 
-/* A removed node is no leak as long as the record has it: up removes it with its data. */
+/* A removed node is no leak as long as the record has it: up removes it with its data. What the
+ * provider says about nodes of the file stands. */
 static bool leak_recorded(const struct site *s, const struct leak *l)
 {
-        return l->ours && !s->provider.abandoned && l->name &&
+        return l->ours && !s->provider.abandoned && l->name && !cluster_node(s->cluster, l->name) &&
                records_find(&s->found.record, l->name);
 }
 

@@ -16,7 +16,7 @@ bool os_names_groups(const struct os *os)
                (os->options->ports.security.n || !os_own_group(os));
 }
 
-static const char *group_find(const struct os *os, const char *name, bool *several)
+static const char *security_group_find(const struct os *os, const char *name, bool *several)
 {
         const struct answers *lists[] = { &os->found.groups, &os->looked.named_groups };
         const char *id = NULL;
@@ -37,7 +37,7 @@ static const char *group_find(const struct os *os, const char *name, bool *sever
 const char *os_group_id(const struct os *os, const char *name)
 {
         bool several = false;
-        return group_find(os, name, &several);
+        return security_group_find(os, name, &several);
 }
 
 void os_survey_groups(
@@ -45,7 +45,7 @@ void os_survey_groups(
 {
         for (size_t i = 0; i < names->n; i++) {
                 bool several = false;
-                if (!group_find(os, names->v[i], &several))
+                if (!security_group_find(os, names->v[i], &several))
                         survey_problem(os->run, out,
                                 several ? "give its id" : "see `openstack security group list`",
                                 several ? "provider.openstack.%s: there are several groups %s"
@@ -78,6 +78,11 @@ static int port_place(const struct os *os, const struct os_port *p)
         return -1;
 }
 
+bool os_port_is_loose(const struct os *os, const struct os_port *p)
+{
+        return !(p->device && *p->device) && !os_is_main_port(os, p) && port_place(os, p) < 0;
+}
+
 void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p)
 {
         int place = port_place(os, p);
@@ -103,7 +108,7 @@ const char *os_networks_text(const struct os *os)
         struct str s CLEANUP(str_release) = { 0 };
         for (size_t i = 0; i < all->n; i++)
                 str_addf(&s, "%s%s", i ? ", " : "", all->v[i]);
-        return arena_printf(os->run->arena, "%.250s", str_text(&s));
+        return os_words(os->run->arena, str_text(&s));
 }
 
 bool os_same_networks(const struct os *os, const struct os_server *s)
@@ -251,15 +256,16 @@ static void on_node_ports(struct os_job *j, const struct call_reply *reply, void
         }
 }
 
-/* Its ports on networks that the file has no longer are in no list that was read. */
+/* Its ports on networks that the file has no longer are in no list that was read. Its server says
+ * whether it had others; without a server, an interrupted run may have left them. */
 void stage_node_ports_old(struct os_job *j)
 {
         const struct os_server *all = j->os->found.servers.v;
         struct pair ours[] = { { "mark", j->os->mark }, { "?name", j->node->name }, { 0 } };
-        bool other = false;
+        bool other = true;
         for (size_t i = 0; i < j->os->found.servers.n; i++)
-                other |= all[i].name && streq(all[i].name, j->node->name) &&
-                         !os_same_networks(j->os, &all[i]);
+                if (all[i].name && streq(all[i].name, j->node->name))
+                        other = !os_same_networks(j->os, &all[i]);
         if (other)
                 job_ask(j, &(struct os_ask){
                                    .call = OS_LIST_PORTS, .args = ours, .fn = on_node_ports });

@@ -17,14 +17,14 @@ void os_image_begin(struct os *os)
         struct str s CLEANUP(str_release) = { 0 };
         os->image = o->name;
         if (os_uploads(os))
-                str_addf(&s, "%.180s, sha256 %.16s", o->name, o->sha256);
+                str_addf(&s, "%s, sha256 %.16s", o->name, o->sha256);
         else if (o->properties.n)
                 str_add(&s, o->name ? o->name : "");
         for (size_t i = 0; !os_uploads(os) && i < o->properties.n; i++)
                 str_addf(&s, "%s%s=%s", s.len ? ", " : "", o->properties.v[i].key,
                         o->properties.v[i].value);
         if (s.len)
-                os->image = arena_printf(os->run->cluster->arena, "%.250s", str_text(&s));
+                os->image = os_words(os->run->cluster->arena, str_text(&s));
 }
 
 const char *os_image_name(const struct os *os, const struct pool *p)

@@ -258,7 +258,7 @@ const char *os_network_id(const struct os *os, const char *word);
 
 /* ---- volumes.c ---- */
 #define OS_META_MARK    "slipway-mark"
-#define OS_META_MADE_AS "slipway-image"                        /* of an image: its own id */
+#define OS_META_MADE_AS "slipway-id"                           /* of an image: its own id */
 const char *os_pair(const struct pairs *all, const char *key); /* NULL: there is none */
 const char *os_volume_node(const struct os_volume *v);
 /* What lists by the mark are asked with. */
@@ -303,6 +303,8 @@ bool os_image_is_used(const struct os *os, const struct os_image *image);
 #define OS_META_IMAGE    "slipway-image"
 #define OS_META_ROOT     "slipway-root"
 #define OS_META_NETWORKS "slipway-networks"
+/* As they fit there: of longer ones the first part and a digest. */
+const char *os_words(struct arena *a, const char *text);
 const char *os_root_text(const struct os *os, const struct pool *p);
 /* The file may ask for something else than the server was made from: flavors and images must be
  * looked up to tell. */
@@ -326,6 +328,7 @@ void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
 void stage_members(struct os_job *j);
+void stage_clients_begin(struct os_job *j);
 void stage_clients(struct os_job *j);
 void stage_clients_tag(struct os_job *j);
 const char *os_own_cidr(const struct os *os);
@@ -359,6 +362,8 @@ void os_needs_further(struct os *os, struct survey *out);
 void stage_further_attach(struct os_job *j);
 void stage_ports_set(struct os_job *j);
 void stage_node_ports_old(struct os_job *j);
+/* No machine has it, and the file does not name its network. */
+bool os_port_is_loose(const struct os *os, const struct os_port *p);
 
 /* ---- trunks.c ---- */
 bool os_trunk_missing(const struct os *os, const struct node *n);
