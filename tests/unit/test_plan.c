@@ -1,5 +1,6 @@
 /* The plan, from what was observed: what restarts, who is drained, how etcd is joined, and what is
  * refused before anything changes. */
+#include "cluster/apply/readiness.h"
 #include "cluster/plan/fabric_change.h"
 #include "plan_fixture.h"
 
@@ -606,6 +607,26 @@ static void test_encryption_stays(void **state)
         assert_non_null(strstr(err.hint, "encryption: secretbox"));
 }
 
+/* A percentage is rounded up, and there are never more than all. */
+static void test_readiness(void **state)
+{
+        static const struct {
+                enum readiness_type type;
+                long value;
+                size_t workers, needed;
+        } cases[] = { { READINESS_ALL, -1, 2, 2 }, { READINESS_PERCENT, 50, 2, 1 },
+                { READINESS_PERCENT, 51, 2, 2 }, { READINESS_PERCENT, 1, 2, 1 },
+                { READINESS_PERCENT, 0, 2, 0 }, { READINESS_PERCENT, 100, 2, 2 },
+                { READINESS_PERCENT, 90, 0, 0 }, { READINESS_COUNT, 1, 2, 1 },
+                { READINESS_COUNT, 7, 2, 2 }, { READINESS_COUNT, 0, 2, 0 } };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct cluster c = { .nodes = nodes, .node_count = 3 + cases[i].workers };
+                c.readiness.type = cases[i].type;
+                c.readiness.value = cases[i].value;
+                assert_int_equal(readiness_needed(&c), cases[i].needed);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = { T(test_part), T(test_fabric_stays), T(test_restarts),
@@ -615,6 +636,7 @@ int main(void)
                 T(test_refused), T(test_quorum_learner), T(test_worker_leaves), T(test_loss),
                 T(test_stray), T(test_json), T(test_steps_in_order), T(test_saved),
                 T(test_up_removes), T(test_reset_of_one), T(test_reset_of_two), T(test_all_leave),
-                T(test_approval), T(test_encryption_comes), T(test_encryption_stays) };
+                T(test_approval), T(test_encryption_comes), T(test_encryption_stays),
+                T(test_readiness) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ static void on_release_secrets(json_t *items, const char *error, void *arg)
         }
         s->revision = s->deployed = 0;
         s->state = s->had = NULL;
-        s->drifted = false;
+        s->drifted = s->went_back = false;
         service_revisions(s, r->op.site->arena, items);
         release_begin(r);
 }
