@@ -18,9 +18,9 @@ static bool logs_first_boot(const struct cluster *c, enum user_data format)
 {
         const struct provider *p = &c->provider;
         return p->kind == PROVIDER_OPENSTACK ? p->openstack.user_data == format
-               : p->kind == PROVIDER_AWS     ? p->aws.user_data == format
-                                             : p->kind == PROVIDER_TERRAFORM &&
-                                                   p->terraform.user_data == format;
+               : p->kind == PROVIDER_AWS
+                       ? p->aws.user_data == format
+                       : p->kind == PROVIDER_TERRAFORM && p->terraform.user_data == format;
 }
 
 static bool logs_cloud_init(const struct cluster *c)
@@ -114,9 +114,12 @@ static const char *logs_script(
         const struct component_row *row, const char *lines, bool follow, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
-        const char *journal = arena_printf(a, "exec journalctl --no-pager %s %s -n %s%s",
-                row->tag ? "-t" : "-u", row->tag ? row->tag : row->unit ? row->unit : "", lines,
-                follow ? " -f" : "");
+        const char *journal =
+                arena_printf(a, "exec journalctl --no-pager %s %s -n %s%s", row->tag ? "-t" : "-u",
+                        row->tag    ? row->tag
+                        : row->unit ? row->unit
+                                    : "",
+                        lines, follow ? " -f" : "");
         if (row->unit && row->pod)
                 str_addf(&s, "if systemctl cat %s >/dev/null 2>&1; then %s; fi; ", row->unit,
                         journal);

@@ -109,11 +109,10 @@ static void add_console(struct member *m, struct error *err)
                 str_truncate(&text, text.len - 1);
         const char *line = text.len ? strrchr(text.data, '\n') : NULL;
         if (text.len)
-                error_set(err, err->code, err->status,
-                        "%s; the last line of its console: %.200s", err->message,
-                        line ? line + 1 : text.data);
-        error_hint(err, "%s%sslipway logs %s console shows how far it has booted",
-                hint ? hint : "", hint ? "; " : "", m->node->name);
+                error_set(err, err->code, err->status, "%s; the last line of its console: %.200s",
+                        err->message, line ? line + 1 : text.data);
+        error_hint(err, "%s%sslipway logs %s console shows how far it has booted", hint ? hint : "",
+                hint ? "; " : "", m->node->name);
 }
 
 /* The link could not be opened, or closed before the agent sent HELLO. */

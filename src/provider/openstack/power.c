@@ -120,8 +120,7 @@ static int power_act(struct provider_run *run, const struct machine *m, json_t *
         if (r == 0 && !id)
                 r = error_set(err, ENOENT, EXIT_STEP, "node %s has no server", m->node->name);
         if (r == 0 && call_do(os_session(os->sync.session), &os_calls[OS_SERVER_ACTION],
-                              &(struct call_args){
-                                      .args = args,
+                              &(struct call_args){ .args = args,
                                       .body = action,
                                       .resource = m->node->name,
                                       .timeout_ms = out ? CONSOLE_MS : 0 },
