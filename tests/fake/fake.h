@@ -134,6 +134,8 @@ int fake_program(
 struct helm_call;
 /* The file's services; what the cluster has of them. */
 void fake_services(struct site *s, const char *dir);
+void services_check_all(struct site *s, int result);
+void ending_check(struct site *s, int result);
 /* What a helm does; its status. */
 int fake_helm(const struct helm_call *call, enum how how, struct str *out);
 json_t *fake_metadata(const char *path); /* items */

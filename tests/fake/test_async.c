@@ -351,23 +351,6 @@ static void services_begin(struct site *s)
         up_begin(s);
 }
 
-static void services_check_all(struct site *s, int result)
-{
-        assert_int_equal(result, 0);
-        static const struct {
-                const char *name;
-                long revision;
-        } wanted[] = { { "web", 4 }, { "new", 1 }, { "gone", 0 }, { "theirs", 7 } };
-        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-                const struct fake_release *r = &world.releases[i];
-                assert_string_equal(r->name, wanted[i].name);
-                assert_int_equal(r->revision, wanted[i].revision);
-                assert_string_equal(r->state, r->revision ? "deployed" : "");
-        }
-        assert_string_equal(world.releases[0].inputs, "wanted-web");
-        assert_int_equal(world.releases[0].made, 4);
-}
-
 /* Only the objects of the manifest are in the namespace that ends. */
 static void ending_begin(struct site *s)
 {
@@ -375,19 +358,6 @@ static void ending_begin(struct site *s)
         s->cluster->services.namespaces.n = s->cluster->services.charts.n = 0;
         world.ending = "shop";
         up_begin(s);
-}
-
-static void ending_check(struct site *s, int result)
-{
-        assert_true(result < 0);
-        const struct step *refused = NULL;
-        for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, "services"))
-                        refused = one;
-        assert_non_null(refused);
-        assert_non_null(strstr(refused->err.message,
-                "objects.yaml: the namespace shop is being deleted (Terminating)"));
-        assert_int_equal(world.releases[2].revision, 3); /* one that would be removed */
 }
 
 /* ---- the whole cluster goes ---- */
