@@ -399,6 +399,18 @@ static void end_check(struct site *s, int result)
         assert_int_equal(world.releases[2].revision, 7); /* somebody else's */
 }
 
+static void end_keep_begin(struct site *s)
+{
+        end_begin(s);
+        s->volumes_fate = VOLUMES_KEEP;
+}
+
+static void end_keep_check(struct site *s, int result)
+{
+        end_check(s, result);
+        fake_volume_kept(s);
+}
+
 static void end_never_begin(struct site *s)
 {
         end_begin(s);
@@ -409,11 +421,7 @@ static void end_never_check(struct site *s, int result)
 {
         assert_true(result < 0);
         assert_int_equal(count_reset(), 0);
-        const struct step *late = NULL;
-        for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, "load balancers"))
-                        late = one;
-        assert_non_null(late);
+        const struct step *late = fake_step_named(s, "load balancers");
         assert_non_null(strstr(late->err.message,
                 "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
@@ -470,6 +478,7 @@ static void record_is_true(const struct scenario *c, struct site *s)
 
 static const struct scenario scenarios[] = {
         { "down", FAKE_NEW, FAKE_NEW, end_begin, end_check },
+        { "down, volumes stay", FAKE_NEW, FAKE_NEW, end_keep_begin, end_keep_check },
         { "down, a load balancer never goes", FAKE_NEW, FAKE_NEW, end_never_begin,
                 end_never_check },
         { "down, no API", FAKE_NEW, FAKE_NEW, end_blind_begin, end_blind_check },
