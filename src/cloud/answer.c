@@ -1,7 +1,10 @@
 #include "cloud/answer.h"
 
-#define TEXT_MAX 255
+#define TEXT_MAX 1020 /* 255 characters, as names and descriptions may have, of four bytes */
 #define LIST_MAX 1000
+/* Numbers beyond it, such as quotas that mean "no limit", are it: sums and products of what a cloud
+ * says stay within 64 bits. */
+#define NUMBER_MAX ((int64_t)1 << 50)
 
 const json_t *answer_at(const json_t *j, const char *path)
 {
@@ -43,15 +46,17 @@ static int answer_number(
         const char *s = json_string_value(j);
         char *end = NULL;
         errno = 0;
-        int64_t v = json_is_integer(j) ? json_integer_value(j)
-                    : json_is_real(j)  ? (int64_t)json_real_value(j)
-                    : s                ? strtoll(s, &end, 10)
-                                       : 0;
+        double real = json_is_real(j) ? json_real_value(j) : 0;
+        int64_t v = json_is_integer(j)           ? json_integer_value(j)
+                    : real > (double)NUMBER_MAX  ? NUMBER_MAX
+                    : real < -(double)NUMBER_MAX ? -NUMBER_MAX
+                    : s                          ? strtoll(s, &end, 10)
+                                                 : (int64_t)real;
         if (s && *end == '.') /* 256.0, as quotas of AWS are */
                 end += 1 + strspn(end + 1, "0");
         if ((s ? *end || errno : !json_is_number(j)))
                 return answer_wrong(f, "a number", err);
-        *(int64_t *)out = v;
+        *(int64_t *)out = v > NUMBER_MAX ? NUMBER_MAX : v < -NUMBER_MAX ? -NUMBER_MAX : v;
         return 0;
 }
 

@@ -30,7 +30,7 @@ struct answer_schema;
 struct answer_field {
         const char *path; /* "placement.availabilityZone": names divided by dots */
         const struct answer_schema *sub;
-        uint32_t max; /* bytes of a text, elements of a list; 0: 255 and 1000 */
+        uint32_t max; /* bytes of a text, elements of a list; 0: 1020 and 1000 */
         uint16_t offset;
         uint8_t type; /* enum answer_type */
         bool required;

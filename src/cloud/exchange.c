@@ -46,6 +46,9 @@ static size_t exchange_on_data(char *data, size_t size, size_t n, void *arg)
         long status = 0;
         curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
         if (s && s->fd < 0 && status == 200) {
+                if ((x->too_large = (int64_t)n > s->size - x->streamed))
+                        return 0;
+                x->streamed += (int64_t)n;
                 s->fn(data, n, s->arg);
                 return n;
         }
@@ -57,10 +60,13 @@ static size_t exchange_on_data(char *data, size_t size, size_t n, void *arg)
 
 static size_t exchange_on_read(char *data, size_t size, size_t n, void *arg)
 {
-        const struct exchange *x = arg;
-        ssize_t got = read(x->spec.stream->fd, data, size * n);
+        struct exchange *x = arg;
+        int64_t left = x->spec.stream->size - x->streamed;
+        size_t most = (int64_t)(size * n) < left ? size * n : (size_t)left;
+        ssize_t got = read(x->spec.stream->fd, data, most); /* the file may have grown */
         if (got < 0)
                 return CURL_READFUNC_ABORT;
+        x->streamed += got;
         x->spec.stream->fn(data, (size_t)got, x->spec.stream->arg);
         return (size_t)got;
 }
@@ -185,7 +191,10 @@ void exchange_trouble(struct str *s, const struct exchange *x)
         long e = 0;
         curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &e);
         if (x->too_large) {
-                str_addf(s, "the answer is larger than %zu KiB", x->spec.max >> 10);
+                if (x->streamed)
+                        str_add(s, "the answer is larger than it should be");
+                else
+                        str_addf(s, "the answer is larger than %zu KiB", x->spec.max >> 10);
                 return;
         }
         switch (x->code) {

@@ -29,7 +29,7 @@ struct trust {
 /* A body that is not kept in memory: that of the request, from a file, or that of the answer. */
 struct stream {
         int fd;       /* the file, from its first byte; -1: the answer */
-        int64_t size; /* of the file */
+        int64_t size; /* of the file, or at most of the answer */
         void (*fn)(const char *data, size_t n, void *arg); /* is told of all of it, in pieces */
         void *arg;
 };
@@ -59,6 +59,7 @@ struct exchange {
         int status; /* 0: no whole answer */
         bool sent;  /* some of the request left this computer */
         bool too_large;
+        int64_t streamed; /* bytes of the stream */
         char why[CURL_ERROR_SIZE];
 };
 

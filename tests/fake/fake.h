@@ -100,6 +100,7 @@ struct world {
         struct fake_release
                 releases[4];  /* of helm, in namespace shop; revision 0: it is not there */
         const char *manifest; /* an older one is in the inventory; NULL: none */
+        const char *ending;   /* a namespace that is being deleted; NULL: none */
         struct fake_thing balancer, volume;
         unsigned balanced; /* a bit for each control-plane node that the provider's balancer has */
         bool retained;     /* the volume has the reclaim policy Retain */
@@ -134,6 +135,7 @@ int fake_program(
 struct helm_call;
 /* The file's services; what the cluster has of them. */
 void fake_services(struct site *s, const char *dir);
+void fake_services_check(struct site *s, int result);
 /* What a helm does; its status. */
 int fake_helm(const struct helm_call *call, enum how how, struct str *out);
 json_t *fake_metadata(const char *path); /* items */

@@ -132,3 +132,20 @@ int fake_helm(const struct helm_call *call, enum how how, struct str *out)
                         return 1;
         return how == HOW_LOST ? 1 : 0;
 }
+
+void fake_services_check(struct site *s, int result)
+{
+        assert_int_equal(result, 0);
+        static const struct {
+                const char *name;
+                long revision;
+        } wanted[] = { { "web", 4 }, { "new", 1 }, { "gone", 0 }, { "theirs", 7 } };
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+                const struct fake_release *r = &world.releases[i];
+                assert_string_equal(r->name, wanted[i].name);
+                assert_int_equal(r->revision, wanted[i].revision);
+                assert_string_equal(r->state, r->revision ? "deployed" : "");
+        }
+        assert_string_equal(world.releases[0].inputs, "wanted-web");
+        assert_int_equal(world.releases[0].made, 4);
+}

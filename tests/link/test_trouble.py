@@ -71,6 +71,22 @@ exit 255
     assert "ssh-keygen -f '/home/me/hosts' -R '127.0.0.1'" in r.error and r.closed["exit"] == 5
 
 
+def test_a_host_key_that_is_not_that_of_the_dns(site, monkeypatch):
+    """With VerifyHostKeyDNS ssh warns, names no file, and goes on."""
+    bin_ = site.path / "bin"
+    bin_.mkdir()
+    (bin_ / "ssh").write_text("""#!/bin/sh
+echo '@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @' >&2
+echo 'Update the SSHFP RR in DNS with the new host key to get rid of this message.' >&2
+echo 'Authenticated to 127.0.0.1 ([127.0.0.1]:22) using "publickey".' >&2
+exec cat >/dev/null
+""")
+    (bin_ / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+    r = site.run(site.target(22, known_hosts=None))
+    assert "host key" in r.error and r.closed["exit"] == 5, r.error
+
+
 def test_not_let_in(site):
     d = site.sshd()
     r = site.run(site.target(d.port, key=str(site.keys.stranger)))

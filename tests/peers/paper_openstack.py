@@ -36,6 +36,7 @@ class Paper:
         self.images = [{"id": "i1", "name": "debian-12", "status": "active", "min_disk": 2, "min_ram": 0}]
         self.import_methods, self.web = ["glance-direct"], {}  # what glance downloads: {url: bytes}
         self.filtered = False  # glance's settings do not allow the URL
+        self.endless = False  # the answer with an image's bytes does not end
         self.hashes, self.tamper = "sha512", False  # the algorithm of os_hash_value, None: it only has MD5; it keeps other bytes than it got
         self.cut = "saving"  # the status of an image whose upload ended in the middle
         self.stalled, self.go = threading.Event(), threading.Event()  # the fault "stall" of an upload
@@ -95,6 +96,10 @@ class Paper:
         new["allowed_address_pairs"] = [{"mac_address": "fa:16:3e:00:00:01", **p} for p in new.get("allowed_address_pairs", [])]
         for pair in new["allowed_address_pairs"]:
             ipaddress.ip_network(pair["ip_address"])
+        if len({p["ip_address"] for p in new["allowed_address_pairs"]}) < len(new["allowed_address_pairs"]):
+            raise Refused(400, f"Request contains duplicate address pair: {new['allowed_address_pairs']}")
+        if "security_groups" in new:
+            new["security_groups"] = list(dict.fromkeys(new["security_groups"]))
         if "port_security_enabled" in body and not self.port_security:
             raise Refused(400, "Unrecognized attribute(s) 'port_security_enabled'")
         if not new["port_security_enabled"] and (new.get("security_groups") or new["allowed_address_pairs"]):
@@ -269,6 +274,8 @@ class Paper:
                 raise Refused(400, f"URI for web-download does not pass filtering: {body['method']['uri']}")
             image["uri"] = body["method"]["uri"]
             return 202, None
+        if path[2] == "file" and self.endless:
+            return 200, iter(lambda: bytes(1 << 16), None)
         if path[2] == "tags":
             image["tags"] = [*image["tags"], *({path[3]} - {*image["tags"]})]
             return 204, None
@@ -440,6 +447,13 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def send_endless(self, pieces):
+        self.close_connection = True
+        self.send_response_only(200)
+        self.end_headers()
+        for piece in pieces:
+            self.wfile.write(piece)
+
     def send(self, status, body, headers=None):
         text = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response_only(status)
@@ -541,7 +555,9 @@ class Handler(BaseHTTPRequestHandler):
                     paper.hidden.update({i: time.time() + 8 for i in all if i not in before})
         if fault == "drop after" or fault == "hidden":
             self.close_connection = True
-            return
-        self.send(status, body)
+        elif hasattr(body, "__next__"):
+            self.send_endless(body)
+        else:
+            self.send(status, body)
 
     do_GET = do_POST = do_DELETE = do_PUT = handle_one

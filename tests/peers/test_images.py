@@ -91,6 +91,21 @@ def test_life(boats):
     assert not cloud.ours(MARK) and json.dumps(cloud.images) == foreign
 
 
+def test_long_name(boats):
+    """Cut off between characters where nova takes no more: another image is noticed."""
+    boats.write(boats.text.replace("name: mine", f"name: x{'ü' * 120}"))
+    boats.must("up")
+    words, = {s["metadata"]["slipway-image"] for s in boats.cloud.things["servers"].values()}
+    assert words.startswith("xüüü") and len(words.encode()) <= 255
+    assert not outdated(boats.must("survey"))
+    other = BYTES + b"x"
+    (boats.dir / "mine.img").write_bytes(other)
+    boats.write(boats.text.replace(SHA, hashlib.sha256(other).hexdigest()))
+    assert len(outdated(boats.must("survey"))) == 5
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
 def test_foreign(boats):
     """An image of that name that this cluster did not upload: not used, not replaced, not deleted."""
     for other in ({"tags": []}, {"slipway-mark": "slipway-zz99z", "tags": [f"sha256-{SHA}"]}):
@@ -188,6 +203,25 @@ def test_made_but_hidden(boats):
     boats.cloud.hidden.clear()
     boats.must("down")
     assert not boats.cloud.ours(MARK)
+
+
+def test_copies(boats):
+    """Nova and cinder give an image that a user makes from a machine or a volume all properties of the uploaded one: it is theirs."""
+    cloud = boats.cloud
+    drive(boats, "kubeconfig")  # makes the Identity
+    prefix = json.loads((boats.dir / ".slipway/boats/identity.json").read_text())["prefix"]
+    assert boats.call("up", prefix=prefix)[0] == 0
+    mine, = (i for i in cloud.images if i.get("slipway-mark") == f"slipway-{prefix}")
+    backup = {**{k: v for k, v in mine.items() if k != "bytes"}, "id": "0b5c9f0e-7d5f-4d0a-9b5b-3f1c0a6d7e11", "name": "backup", "tags": [], "image_type": "snapshot"}
+    cloud.images.append(backup)
+    assert "nothing is left over" in drive(boats, "leaks")
+    # another upload deletes what an interrupted one left, and not that
+    cloud.images.remove(mine)
+    boats.write(boats.text.replace("count: 2", "count: 3"))
+    assert boats.call("up", prefix=prefix)[0] == 0
+    assert [i["name"] for i in cloud.images] == ["debian-12", "backup", "mine"]
+    assert boats.call("down", prefix=prefix)[0] == 0
+    assert [i["id"] for i in cloud.images] == ["i1", backup["id"]]
 
 
 def test_leaks(boats):
@@ -321,6 +355,31 @@ def test_glance_downloads_other_bytes(boats, web, algorithm):
     status, said = boats.call("up")
     assert status == 1 and "what glance downloaded has another SHA-256 checksum than the cluster's file says" in errors(said)
     assert not boats.ours() and not boats.cloud.things["servers"]
+
+
+def test_glance_answers_without_end(boats, web):
+    """No more is read back than the image has bytes."""
+    boats.cloud.import_methods.append("web-download")
+    boats.cloud.web[web.url], boats.cloud.endless = BYTES, True
+    status, said = boats.call("up")
+    assert status == 1 and "read image mine" in errors(said) and "the answer is larger than it should be" in errors(said)
+    boats.cloud.endless = False
+    boats.must("up")
+    boats.whole()
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
+def test_signed_url(boats, web):
+    """The query of a URL may let anybody in: no sentence has it."""
+    boats.write(boats.text.replace(web.url, f"{web.url}?X-Signature=topquery").replace("sha256:", "format: qcow2, sha256:"))
+    web.data = BYTES + b"x"
+    for verb in ("survey", "up"):
+        said = boats.call(verb)[1]
+        assert "topquery" not in json.dumps(said) and f"{web.url}?" in json.dumps(said), said
+    web.data = BYTES
+    boats.must("up")
+    boats.whole()
 
 
 def test_glance_may_not_download(boats, web):

@@ -137,10 +137,10 @@ def test_who_may_use_the_balancer(boats):
     named = "networks that may use the load balancer boats-ab12c"
     # cut off after the listener was set, and refused while the balancer is still busy
     cloud.faults["PUT /lb/v2/lbaas/listeners/listener-boats-ab12c"] = [(409, {"faultstring": "Load Balancer is immutable and cannot be updated."})]
-    cloud.faults["PUT /lb/v2/lbaas/loadbalancers/*"] = [(403, {"faultstring": "no"})]
+    cloud.faults["PUT /lb/v2/lbaas/loadbalancers/*"] = [None, (403, {"faultstring": "no"})]
     boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {api: [192.0.2.0/24, 192.0.2.0/24, 'fd00::/8']}"))
     assert boats.call("up")[0] != 0
-    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and balancer["tags"] == [MARK]
+    assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and balancer["tags"] == [MARK, "api-from-changing"]
     assert named in restricted("192.0.2.0/24", "fd00::/8")
     assert balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "192.0.2.0/24"] and MARK in balancer["tags"] and len(balancer["tags"]) == 2
     assert {own, ("tcp", 6443, "192.0.2.0/24", None)} <= rules_of(cloud, "boats-ab12c")
@@ -161,6 +161,66 @@ def test_who_may_use_the_balancer(boats):
     cloud.log[:] = []
     boats.must("up")
     assert not cloud.posts() and not [c for c in cloud.log if c[0] == "PUT"], cloud.log
+
+
+@pytest.mark.parametrize("before", ["", ", access: {api: [192.0.2.0/24]}"])
+def test_a_change_that_is_taken_back(boats, before):
+    """A run that ends when the listener has its new list; then the file is as it was: so is the listener."""
+    cloud, octavia = boats.cloud, boats.cloud.octavia
+    boats.write(boats.text.replace("userData: cloud-init", "userData: cloud-init" + before))
+    boats.must("up")
+    first, (balancer,) = boats.text, cloud.things["loadbalancers"].values()
+    had = balancer["listeners"][0].get("allowed_cidrs", [])
+
+    def cut_off(method, path, one, body):
+        if path[0] == "listeners":
+            cloud.faults["PUT /lb/v2/lbaas/loadbalancers/*"] = [(403, {"faultstring": "no"})]
+        return octavia(method, path, one, body)
+    cloud.octavia = cut_off
+    boats.write(boats.text.replace("userData: cloud-init" + before, "userData: cloud-init, access: {api: [198.51.100.0/24]}"))
+    assert boats.call("up")[0] and balancer["listeners"][0]["allowed_cidrs"] == ["10.90.0.0/24", "198.51.100.0/24"]
+    cloud.octavia = octavia
+    boats.write(first)
+    boats.must("up")
+    assert balancer["listeners"][0]["allowed_cidrs"] == had
+    cloud.log[:] = []
+    boats.must("up")
+    assert not cloud.posts()
+    boats.must("down")
+
+
+def test_tags_of_the_balancer(boats):
+    """Those that others have added stay when access.api changes."""
+    boats.must("up")
+    plain, (balancer,) = boats.text, boats.cloud.things["loadbalancers"].values()
+    balancer["tags"].append("cost-7")
+    boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {api: [192.0.2.0/24]}"))
+    boats.must("up")
+    assert {MARK, "cost-7"} < {*balancer["tags"]} and len(balancer["tags"]) == 3
+    boats.write(plain)
+    boats.must("up")
+    assert sorted(balancer["tags"]) == ["cost-7", MARK]
+    boats.must("down")
+    assert not boats.cloud.ours(MARK)
+
+
+def test_rules_are_refused(boats):
+    """New rules that the quota does not allow: nobody loses the way in that they had."""
+    cloud = boats.cloud
+    boats.must("up")
+    before, plain = rules_of(cloud, "boats-ab12c"), boats.text
+    boats.write(plain.replace("userData: cloud-init", "userData: cloud-init, access: {ssh: [192.0.2.0/24], api: [192.0.2.0/24]}"))
+    refusal = (409, {"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['security_group_rule'].", "detail": ""}})
+    cloud.faults["POST /network/v2.0/security-group-rules"] = [refusal] * 9
+    assert boats.call("up")[0] and rules_of(cloud, "boats-ab12c") == before
+    cloud.faults.clear()
+    boats.must("up")
+    after = rules_of(cloud, "boats-ab12c")
+    assert ("tcp", 22, "192.0.2.0/24", None) in after and not after & {("tcp", port, "0.0.0.0/0", None) for port in (22, 6443)}
+    cloud.log[:] = []
+    boats.must("up")
+    assert not cloud.posts()
+    boats.must("down")
 
 
 def test_filters_are_ignored(boats):
@@ -317,6 +377,25 @@ def test_volumes(disks):
     disks.must("up")
     disks.must("down")
     assert not cloud.ours(MARK) and list(cloud.things["volumes"]) == [theirs["id"]]
+
+
+def test_system_disk_of_an_interrupted_replacement(disks):
+    """A run that ends between a server and its system disk: the next one does not boot the new server from the old disk."""
+    cloud = disks.cloud
+    disks.must("up")
+    cloud.images.append({**cloud.images[0], "id": "i2", "name": "debian-13"})
+    disks.write(disks.text.replace("image: debian-12", "image: debian-13"))
+    cloud.faults["DELETE /volume/v3/p/volumes/*"] = [(403, {"forbidden": {"code": 403, "message": "no"}})]
+    assert disks.call("replace")[0]
+    old = volumes(cloud)["worker-1-root"]
+    assert (old["status"], old["imageRef"]) == ("available", "i1") and "worker-1" not in {s["name"] for s in cloud.things["servers"].values()}
+    assert {"line": f"delete the unused volume worker-1-root, {old['id']}"} in disks.must("survey")
+    disks.must("up")
+    assert volumes(cloud)["worker-1-root"]["imageRef"] == "i2" and old["id"] not in cloud.things["volumes"]
+    disks.must("replace")
+    assert {v["imageRef"] for n, v in volumes(cloud).items() if n.endswith("root")} == {"i2"} and not outdated(disks.must("survey"))
+    disks.must("down")
+    assert not cloud.ours(MARK)
 
 
 def test_volumes_that_cannot_be(disks):
@@ -740,6 +819,27 @@ def test_bastion(tmp_path):
         left = json.dumps(cloud.things, sort_keys=True)
         cloud.close()
     assert left == foreign
+
+
+@pytest.mark.parametrize("cut", [None, "DELETE /network/v2.0/security-groups/*"])
+def test_bastion_is_taken_out(tmp_path, cut):
+    """With groups that exist: nothing of it is left, also when the run ends before its group has gone."""
+    b = bastioned(tmp_path, BASTION + ", securityGroups: [default]")
+    cloud, name = b.cloud, "boats-ab12c-bastion"
+    try:
+        b.must("up")
+        assert ("security-groups", name) in cloud.ours(MARK)
+        b.write(b.text.replace(re.search(r"bastion: {[^}]*}", b.text)[0] + ", ", ""))
+        if cut:
+            cloud.faults[cut] = [(403, {"NeutronError": {"message": "no"}})]
+            assert b.call("up")[0]
+        b.must("up")
+        assert not [kind for kind, thing in cloud.ours(MARK) if thing == name]
+        b.must("up")
+        b.must("down")
+        assert not cloud.ours(MARK)
+    finally:
+        cloud.close()
 
 
 def test_bastion_comes_back(tmp_path):

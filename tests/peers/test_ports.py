@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from test_paper import FAULTS, FILE, MARK, Boats, outdated
+from test_paper import FAULTS, FILE, MARK, Boats, drive, outdated
 
 PLAIN = FILE.replace("OPTIONS", "userData: cloud-init")
 
@@ -117,6 +117,57 @@ def test_security(boats):
     assert not cloud.ours(MARK)
 
 
+def test_cut_off_between(boats):
+    """A run that ends between a machine and its ports on networks that the file has no longer: the next one deletes these, or `leaks` shows them."""
+    cloud, refused, call = boats.cloud, (403, {"NeutronError": {"message": "no"}}), "DELETE /network/v2.0/ports/*"
+    boats.write(with_ports("networks: [storage]"))
+    boats.must("up")
+    boats.write(with_ports("networks: [backup]"))
+    cloud.faults[call] = [refused]
+    assert boats.call("replace")[0]
+    boats.must("replace")
+    assert not ports(cloud, "storage") and len(ports(cloud, "backup")) == 5
+    boats.write(PLAIN)
+    cloud.faults[call] = [refused] * 2
+    assert boats.call("destroy", "worker-2")[0] and "worker-2" not in {s["name"] for s in cloud.things["servers"].values()}
+    cloud.faults.clear()
+    boats.must("destroy", "worker-2")
+    assert "worker-2" not in ports(cloud) and "worker-2" not in ports(cloud, "backup")
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+def test_long_lists(boats):
+    """What a server was made with has 255 characters there: the ninth network is noticed too."""
+    cloud = boats.cloud
+    ids = [cloud.add("networks", {"name": f"n{i}", "description": "theirs"})["id"] for i in range(9)]
+    for i, id in enumerate(ids):
+        cloud.create("subnets", {"network_id": id, "cidr": f"10.8{i}.0.0/24", "description": "theirs", "ip_version": 4})
+    boats.write(with_ports(f"networks: [{', '.join(ids[:8])}]"))
+    boats.must("up")
+    assert boats.must("survey")[-1] == {"changes": False} and not outdated(boats.must("survey"))
+    boats.write(with_ports(f"networks: [{', '.join(ids)}]"))
+    assert len(outdated(boats.must("survey"))) == 5
+    boats.must("down")
+    assert not cloud.ours(MARK)
+
+
+def test_leaks(boats):
+    """Only ports that no machine has, on a network that the file does not name."""
+    cloud = boats.cloud
+    drive(boats, "kubeconfig")  # makes the Identity
+    prefix = json.loads((boats.dir / ".slipway/boats/identity.json").read_text())["prefix"]
+    boats.write(with_ports("networks: [storage]"))
+    assert boats.call("up", prefix=prefix)[0] == 0
+    assert "nothing is left over" in drive(boats, "leaks")
+    body = {"name": "worker-1", "description": f"slipway-{prefix}", "network_id": network(cloud, "backup")}
+    loose, used = cloud.create("ports", dict(body)), cloud.create("ports", dict(body))
+    used["device_id"] = next(iter(cloud.things["servers"]))
+    (boats.dir / ".slipway/boats/record.json").write_text(json.dumps({"version": 1, "existed": True, "nodes": [{"name": "worker-1"}, {"name": "worker-9"}]}))
+    cloud.create("ports", {**body, "name": "worker-9"})  # a node that `up` will remove
+    assert [x["id"] for x in json.loads(drive(boats, "leaks", "-o", "json"))] == [loose["id"]]
+
+
 def test_without_port_security(boats):
     boats.cloud.port_security = False
     boats.write(with_ports("security: none, networks: [nowhere]"))
@@ -152,6 +203,59 @@ def test_pairs(boats):
     assert pairs(ports(cloud)["worker-2"]) == ["10.244.0.0/16"]
     boats.must("down")
     assert not cloud.ours(MARK)
+
+
+def problem(boats):
+    return [line["problem"] for line in boats.call("up")[1] if "problem" in line]
+
+
+def test_one_network_twice(boats):
+    """By its name and its id, or the machines' own: every run would make one more port."""
+    cloud, words = boats.cloud, "provider.openstack.ports.networks: machines have a port on {} already"
+    storage = network(cloud, "storage")
+    boats.write(with_ports(f"networks: [storage, {storage}]"))
+    assert problem(boats) == [words.format(storage)] and not cloud.posts()
+    own = with_ports(f"networks: [{network(cloud, 'backup')}]").replace("network: {cidr: 10.90.0.0/24, dns: [9.9.9.9]}", "network: backup").replace("externalNetwork: public, ", "")
+    boats.write(own)
+    assert problem(boats) == [words.format(network(cloud, "backup"))] and not cloud.posts()
+    boats.write(PLAIN)
+    boats.must("up")
+    boats.write(with_ports("networks: [boats-ab12c]"))
+    assert problem(boats) == [words.format("boats-ab12c")]
+    boats.must("down")
+
+
+def test_the_same_twice(boats):
+    """A group by its name and its id, a pair that the fabric needs anyway."""
+    cloud = boats.cloud
+    clients = next(g["id"] for g in cloud.things["security-groups"].values() if g["name"] == "clients")
+    text = with_ports(f"security: [clients, {clients}], addressPairs: [10.244.0.0/16, 10.244.0.0/16]")
+    boats.write(text.replace("  pools:", "  network: {fabric: {name: flannel, backend: host-gw}, pods: 10.244.0.0/16}\n  pools:"))
+    boats.must("up")
+    assert {(*groups(cloud, p), *pairs(p)) for p in ports(cloud).values()} == {("boats-ab12c", "clients", "10.244.0.0/16")}
+    unchanged(boats)
+    cloud.add("security-groups", {"name": "clients", "description": "a third one's", "security_group_rules": []})
+    boats.write(with_ports("security: [clients]"))
+    assert problem(boats) == ["provider.openstack.ports.security: there are several groups clients"]
+    boats.write(with_ports("").replace("ports: {}", "securityGroups: [clients]"))
+    cloud.things["ports"].pop(ports(cloud)["worker-1"]["id"])
+    cloud.delete("servers", next(s["id"] for s in cloud.things["servers"].values() if s["name"] == "worker-1"))
+    assert problem(boats) == ["provider.openstack.securityGroups: there are several groups clients"]
+    boats.must("down")
+
+
+def test_security_again(boats):
+    """Switched off and on again: the address that keepalived moves is allowed as before."""
+    cloud = boats.cloud
+    boats.write(with_ports("security: none").replace("ports:", "loadBalancer: vip, ports:"))
+    boats.must("up")
+    vip = boats.listed()["control-1"]["endpoint"]
+    assert not any(pairs(p) for p in ports(cloud).values())
+    boats.write(boats.text.replace("security: none", "security: []"))
+    boats.must("up")
+    assert {n: pairs(p) for n, p in ports(cloud).items()} == {n: [vip] if n.startswith("control") else [] for n in ports(cloud)}
+    unchanged(boats)
+    boats.must("down")
 
 
 FEW = [f if f in ("drop after", "503") else pytest.param(f, marks=pytest.mark.soak) for f in FAULTS]

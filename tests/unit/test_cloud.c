@@ -225,6 +225,36 @@ static void answers_are_read(void **state)
         assert_int_equal(t.tags.n + t.parts.n + (size_t)t.size, 0);
 }
 
+/* What a cloud counts cannot overflow what is computed from it, and 255 characters may be four
+ * bytes each. */
+static void answers_at_their_bounds(void **state)
+{
+        static const struct {
+                const char *text;
+                int64_t size;
+        } cases[] = { { "1e300", INT64_C(1) << 50 }, { "-1e300", -(INT64_C(1) << 50) },
+                { "9223372036854775807", INT64_C(1) << 50 },
+                { "\"-9223372036854775808\"", -(INT64_C(1) << 50) }, { "-1", -1 }, { "7.9", 7 } };
+        struct arena a CLEANUP(arena_release) = { 0 };
+        struct thing t;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct error err CLEANUP(error_release) = { 0 };
+                char *text CLEANUP(free_p) =
+                        xasprintf("{\"meta\": {\"name\": \"x\"}, \"size\": %s}", cases[i].text);
+                assert_int_equal(read_thing(text, &a, &t, &err), 0);
+                assert_int_equal(t.size, cases[i].size);
+        }
+        for (size_t n = 255; n <= 256; n++) {
+                struct error err CLEANUP(error_release) = { 0 };
+                struct str s CLEANUP(str_release) = { 0 };
+                str_add(&s, "{\"meta\": {\"name\": \"");
+                for (size_t i = 0; i < n; i++)
+                        str_add(&s, "\xf0\x9f\x9a\xa2");
+                str_add(&s, "\"}}");
+                assert_int_equal(read_thing(str_text(&s), &a, &t, &err) == 0, n == 255);
+        }
+}
+
 static void answers_are_bounded(void **state)
 {
         static const struct {
@@ -361,6 +391,7 @@ int main(void)
                 cmocka_unit_test(times_are_read),
                 cmocka_unit_test(secrets_are_hidden),
                 cmocka_unit_test(answers_are_read),
+                cmocka_unit_test(answers_at_their_bounds),
                 cmocka_unit_test(answers_are_bounded),
                 cmocka_unit_test(faults_are_sentences),
                 cmocka_unit_test(words_are_split_as_a_shell_does),

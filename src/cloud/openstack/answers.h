@@ -23,6 +23,7 @@ static const struct answer_field os_image_fields[] = {
         FIELD(os_image, checksum, "checksum", A_TEXT),
         FIELD(os_image, failed, "os_glance_failed_import", A_TEXT, .max = 4096),
         FIELD(os_image, mark, "slipway-mark", A_TEXT),
+        FIELD(os_image, made_as, "slipway-id", A_TEXT),
         FIELD(os_image, tags, "tags", A_TEXTS),
 };
 SCHEMA(os_image, "image");
@@ -112,7 +113,7 @@ static const struct answer_field os_subnet_fields[] = {
         TEXT_ID(os_subnet),
         FIELD(os_subnet, name, "name", A_TEXT),
         FIELD(os_subnet, description, "description", A_TEXT),
-        FIELD(os_subnet, network, "network_id", A_TEXT),
+        NEED(os_subnet, network, "network_id"),
         FIELD(os_subnet, cidr, "cidr", A_TEXT),
         FIELD(os_subnet, gateway, "gateway_ip", A_TEXT),
         FIELD(os_subnet, version, "ip_version", A_NUMBER),

@@ -82,7 +82,7 @@ struct os_image {
         const char *id, *name, *status, *visibility, *owner, *architecture, *bus;
         const char *algorithm, *hash, *checksum; /* of its bytes; checksum: MD5 */
         const char *failed;                      /* the stores that an import failed for */
-        const char *mark;
+        const char *mark, *made_as;              /* made_as: the id that slipway made it with */
         struct strings tags;
         int64_t min_disk, min_ram, size; /* GB, MB, bytes */
 };

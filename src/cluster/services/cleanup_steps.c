@@ -26,8 +26,9 @@ static void cleaning_late(struct cleaning *c)
 {
         char *names CLEANUP(free_p) = outside_names(&c->left, true);
         op_fail(&c->look.op, ETIMEDOUT, EXIT_STEP, STOP_HINT, "not %s after %u s: %s%s%s%s",
-                c->changes ? "changed" : "gone", c->look.op.site->cleanup, *names ? names : c->what,
-                c->trouble ? "; the API: " : "", c->trouble ? c->trouble : "",
+                c->changes ? "changed" : "deleted", c->look.op.site->cleanup,
+                *names ? names : c->what, c->trouble ? "; the API: " : "",
+                c->trouble ? c->trouble : "",
                 c->changes ? ""
                            : "; its resources outside the cluster may still exist and cost money");
 }

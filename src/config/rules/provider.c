@@ -330,6 +330,22 @@ static void aws_pool(const struct cluster *c, const struct pool *pool, struct pr
         aws_volume_zones(pool, p);
 }
 
+/* Machines and load balancer have addresses of IPv4 only. */
+static void aws_access(const struct cluster *c, struct problems *p)
+{
+        const struct cloud_access *x = &c->provider.aws.access;
+        const struct {
+                const char *field;
+                const struct cidrs *from;
+        } fields[] = { { "ssh", &x->ssh }, { "api", &x->api }, { "nodePorts", &x->node_ports } };
+        for (size_t k = 0; k < ARRAY_SIZE(fields); k++)
+                for (size_t i = 0; i < fields[k].from->n; i++)
+                        if (fields[k].from->v[i].ip.family == 6)
+                                problem_add(p, rule_item(tree_get(x->src, fields[k].field), i),
+                                        NULL, "leave it out",
+                                        "machines of provider aws have only addresses of IPv4, which are not in this range");
+}
+
 static void aws(const struct cluster *c, struct problems *p)
 {
         const struct provider_aws *a = &c->provider.aws;
@@ -352,6 +368,7 @@ static void aws(const struct cluster *c, struct problems *p)
                                 a->region);
         rule_duplicates(p, zones, &a->zones, "zone");
         aws_vpc(c, p);
+        aws_access(c, p);
         aws_image(c, p);
         provider_bastion(c, &a->bastion, "instanceType", "t3.micro", p);
         for (size_t i = 0; i < c->pools.n; i++) {

@@ -69,7 +69,7 @@ struct link_talk {
         char *accepted;     /* the key that the node would accept */
         struct str offered; /* those that were offered, separated by ", " */
         bool signalled;     /* the remote program was killed by a signal */
-        bool changed_key, wrong_password;
+        bool warned_key, changed_key, wrong_password;
         unsigned prompts;
 };
 

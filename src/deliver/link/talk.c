@@ -89,17 +89,20 @@ static void whole_line(struct link *l, const char *text, size_t n)
                 debug_line(l, v);
                 return;
         }
-        if (has_prefix(line, "Authenticated to "))
+        if (has_prefix(line, "Authenticated to ")) {
                 gate_leave(&l->gate);
+                l->talk.changed_key |= l->talk.warned_key;
+        }
         if (idle_talk(line))
                 return;
         talk_keep(&l->talk, line);
         if ((v = after(line, "Warning: Permanently added ")))
                 new_key(l, v - strlen("Permanently added "));
-        else if (strstr(line, "Offending ") &&
-                 link_said(&l->talk, "REMOTE HOST IDENTIFICATION HAS CHANGED"))
-                /* Some lines later, which the hint needs. ssh may continue if the user's settings
-                 * allow it; slipway does not. */
+        else if (strstr(line, "REMOTE HOST IDENTIFICATION HAS CHANGED"))
+                /* Its file comes some lines later, and the hint needs it; of a key in DNS there is
+                 * none. ssh may continue if the user's settings allow it; slipway does not. */
+                l->talk.warned_key = true;
+        else if (l->talk.warned_key && strstr(line, "Offending "))
                 l->talk.changed_key = true;
         else if (l->talk.prompts && strstr(line, "try again"))
                 l->talk.wrong_password = true;

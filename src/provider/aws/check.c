@@ -121,11 +121,18 @@ static bool type_is_standard(const char *type)
         return strchr("acdhimrtz", *type) != NULL;
 }
 
+/* 0: AWS does not say it. */
+static int64_t instance_cpus(const struct aws_instance *i)
+{
+        int64_t n = 0;
+        return __builtin_mul_overflow(i->cores, i->threads ? i->threads : 1, &n) ? 0 : n;
+}
+
 /* Of a machine that is made anew with a larger type: the old one goes first. */
 static int64_t more_cpus(const struct aws_run *w, const struct node *n, const struct aws_type *t)
 {
         const struct aws_instance *i = node_instance(w, n);
-        int64_t had = i ? i->cores * (i->threads ? i->threads : 1) : 0;
+        int64_t had = i ? instance_cpus(i) : 0;
         return had && outdated_text(w, n) && t->cpus > had ? t->cpus - had : 0;
 }
 
@@ -159,9 +166,8 @@ static int64_t cpus_used(
                 if (!runs || !v[i].type || !type_is_standard(v[i].type) ||
                         spot != (v[i].lifecycle && streq(v[i].lifecycle, "spot")))
                         continue;
-                sum += v[i].cores ? v[i].cores * (v[i].threads ? v[i].threads : 1)
-                       : t        ? t->cpus
-                                  : 1;
+                int64_t cpus = instance_cpus(&v[i]);
+                sum += cpus ? cpus : t ? t->cpus : 1;
         }
         return sum;
 }
@@ -175,7 +181,8 @@ static void quota_check(struct aws_run *w, enum need k, int64_t need, const stru
                         quota->fault.code ? quota->fault.code : "AWS does not say it");
                 return;
         }
-        int64_t limit = (int64_t)json_number_value(value);
+        double most = json_number_value(value);
+        int64_t limit = most > INT32_MAX ? INT32_MAX : most < 0 ? -1 : (int64_t)most;
         if (limit >= 0 && used + need > limit)
                 survey_problem(w->run, out,
                         "ask for a larger quota (`aws service-quotas request-service-quota-increase`), or remove what is not needed",

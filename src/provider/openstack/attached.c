@@ -16,16 +16,42 @@ bool os_names_groups(const struct os *os)
                (os->options->ports.security.n || !os_own_group(os));
 }
 
-const char *os_group_id(const struct os *os, const char *name)
+static const char *security_group_find(const struct os *os, const char *name, bool *several)
 {
         const struct answers *lists[] = { &os->found.groups, &os->looked.named_groups };
+        const char *id = NULL;
         for (size_t k = 0; k < ARRAY_SIZE(lists); k++) {
                 const struct os_group *g = lists[k]->v;
-                for (size_t i = 0; i < lists[k]->n; i++)
-                        if (streq(g[i].id, name) || (g[i].name && streq(g[i].name, name)))
+                for (size_t i = 0; i < lists[k]->n; i++) {
+                        if (streq(g[i].id, name))
                                 return g[i].id;
+                        if (!g[i].name || !streq(g[i].name, name))
+                                continue;
+                        *several |= id && !streq(id, g[i].id);
+                        id = g[i].id;
+                }
         }
-        return NULL;
+        return *several ? NULL : id;
+}
+
+const char *os_group_id(const struct os *os, const char *name)
+{
+        bool several = false;
+        return security_group_find(os, name, &several);
+}
+
+void os_survey_groups(
+        struct os *os, struct survey *out, const char *field, const struct strings *names)
+{
+        for (size_t i = 0; i < names->n; i++) {
+                bool several = false;
+                if (!security_group_find(os, names->v[i], &several))
+                        survey_problem(os->run, out,
+                                several ? "give its id" : "see `openstack security group list`",
+                                several ? "provider.openstack.%s: there are several groups %s"
+                                        : "provider.openstack.%s: there is no group %s",
+                                field, names->v[i]);
+        }
 }
 
 const char *os_main_network(const struct os *os)
@@ -50,6 +76,11 @@ static int port_place(const struct os *os, const struct os_port *p)
                         return (int)i;
         }
         return -1;
+}
+
+bool os_port_is_loose(const struct os *os, const struct os_port *p)
+{
+        return !(p->device && *p->device) && !os_is_main_port(os, p) && port_place(os, p) < 0;
 }
 
 void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p)
@@ -77,7 +108,7 @@ const char *os_networks_text(const struct os *os)
         struct str s CLEANUP(str_release) = { 0 };
         for (size_t i = 0; i < all->n; i++)
                 str_addf(&s, "%s%s", i ? ", " : "", all->v[i]);
-        return arena_printf(os->run->arena, "%.250s", str_text(&s));
+        return os_words(os->run->arena, str_text(&s));
 }
 
 bool os_same_networks(const struct os *os, const struct os_server *s)
@@ -99,17 +130,26 @@ static bool further_is_loose(const struct os *os, const struct node *n, size_t p
 static void further_problems(struct os *os, struct survey *out)
 {
         const struct os_port_options *o = &os->options->ports;
-        for (size_t i = 0; os_names_groups(os) && i < o->security.n; i++)
-                if (!os_group_id(os, o->security.v[i]))
-                        survey_problem(os->run, out, "see `openstack security group list`",
-                                "provider.openstack.ports.security: there is no group %s",
-                                o->security.v[i]);
-        for (size_t i = 0; i < o->networks.n; i++)
-                if (!os_network_id(os, o->networks.v[i]))
+        if (os_names_groups(os))
+                os_survey_groups(os, out, "ports.security", &o->security);
+        for (size_t i = 0; i < o->networks.n; i++) {
+                const char *name = o->networks.v[i], *id = os_network_id(os, name),
+                           *main = os_main_network(os);
+                bool twice = id && main && streq(id, main);
+                for (size_t k = 0; id && k < i; k++) {
+                        const char *other = os_network_id(os, o->networks.v[k]);
+                        twice |= other && streq(id, other);
+                }
+                if (!id)
                         survey_problem(os->run, out,
                                 "see `openstack network list`; give its id if several have the name",
                                 "provider.openstack.ports.networks: there is not one network %s",
-                                o->networks.v[i]);
+                                name);
+                else if (twice)
+                        survey_problem(os->run, out, "leave it out",
+                                "provider.openstack.ports.networks: machines have a port on %s already",
+                                name);
+        }
 }
 
 void os_survey_further(struct os *os, struct survey *out, int64_t *ports)
@@ -216,15 +256,16 @@ static void on_node_ports(struct os_job *j, const struct call_reply *reply, void
         }
 }
 
-/* Its ports on networks that the file has no longer are in no list that was read. */
+/* Its ports on networks that the file has no longer are in no list that was read. Its server says
+ * whether it had others; without a server, an interrupted run may have left them. */
 void stage_node_ports_old(struct os_job *j)
 {
         const struct os_server *all = j->os->found.servers.v;
         struct pair ours[] = { { "mark", j->os->mark }, { "?name", j->node->name }, { 0 } };
-        bool other = false;
+        bool other = true;
         for (size_t i = 0; i < j->os->found.servers.n; i++)
-                other |= all[i].name && streq(all[i].name, j->node->name) &&
-                         !os_same_networks(j->os, &all[i]);
+                if (all[i].name && streq(all[i].name, j->node->name))
+                        other = !os_same_networks(j->os, &all[i]);
         if (other)
                 job_ask(j, &(struct os_ask){
                                    .call = OS_LIST_PORTS, .args = ours, .fn = on_node_ports });

@@ -7,6 +7,9 @@
 /* A tag of the balancer says which networks its listener lets in: without it, all. The balancer is
  * listed anyway, and its listener is not. */
 #define FROM_TAG "api-from-"
+/* While the listener is changed: a run that ends meanwhile is known by it, whatever the file then
+ * says. */
+#define FROM_CHANGING FROM_TAG "changing"
 
 /* NULL: everybody. The nodes' own rules do not tell who a client is: to them it is the balancer. */
 static json_t *clients_allowed(const struct os *os)
@@ -66,10 +69,15 @@ bool os_clients_differ(const struct os *os)
                !streq(clients_tag_is(os->found.balancer), clients_tag(os));
 }
 
-static json_t *balancer_tags(const struct os *os)
+/* With those that others have added to an existing one. */
+static json_t *balancer_tags(const struct os *os, const char *tag)
 {
-        const char *tag = clients_tag(os);
-        return *tag ? json_pack("[s, s]", os->mark, tag) : json_pack("[s]", os->mark);
+        const struct os_balancer *b = os->found.balancer;
+        json_t *list = *tag ? json_pack("[s, s]", os->mark, tag) : json_pack("[s]", os->mark);
+        for (size_t i = 0; b && i < b->tags.n; i++)
+                if (!streq(b->tags.v[i], os->mark) && !has_prefix(b->tags.v[i], FROM_TAG))
+                        json_array_append_new(list, json_string(b->tags.v[i]));
+        return list;
 }
 
 /* ---- how it is made ---- */
@@ -101,7 +109,8 @@ static json_t *balancer_body(const struct os *os)
         if (allowed)
                 json_object_set_new(listener, "allowed_cidrs", allowed);
         return json_pack("{s:s, s:s, s:s, s:o, s:[o]}", "name", os->name, "description", os->mark,
-                "vip_port_id", os->found.vip->id, "tags", balancer_tags(os), "listeners", listener);
+                "vip_port_id", os->found.vip->id, "tags", balancer_tags(os, clients_tag(os)),
+                "listeners", listener);
 }
 
 void stage_balancer(struct os_job *j)
@@ -113,7 +122,7 @@ void stage_balancer(struct os_job *j)
 }
 
 /* Changes of an existing one, in the order of their stages. */
-enum change { CHANGE_MEMBERS = 1, CHANGE_CLIENTS, CHANGE_TAGS };
+enum change { CHANGE_MEMBERS = 1, CHANGE_BEGUN, CHANGE_CLIENTS, CHANGE_TAGS };
 
 static void on_set(struct os_job *j, const struct call_reply *reply, void *arg)
 {
@@ -142,6 +151,20 @@ static void balancer_set(struct os_job *j, enum change change, enum os_call call
                            .optional = true });
 }
 
+static void balancer_tag(struct os_job *j, enum change change, const char *tag)
+{
+        struct pair id[] = { { "id", j->os->found.balancer->id }, { 0 } };
+        balancer_set(j, change, OS_SET_BALANCER, id,
+                json_pack("{s:o}", "tags", balancer_tags(j->os, tag)));
+}
+
+void stage_clients_begin(struct os_job *j)
+{
+        if (j->row < CHANGE_BEGUN && os_clients_differ(j->os) &&
+                !streq(clients_tag_is(j->os->found.balancer), FROM_CHANGING))
+                balancer_tag(j, CHANGE_BEGUN, FROM_CHANGING);
+}
+
 void stage_clients(struct os_job *j)
 {
         struct pair id[] = { { "id", clients_listener(j->os) }, { 0 } };
@@ -152,14 +175,10 @@ void stage_clients(struct os_job *j)
                 json_pack("{s:o}", "allowed_cidrs", allowed ? allowed : json_array()));
 }
 
-/* After the listener: cut off between the two, the next run does both. */
 void stage_clients_tag(struct os_job *j)
 {
-        if (j->row >= CHANGE_TAGS || !os_clients_differ(j->os))
-                return;
-        struct pair id[] = { { "id", j->os->found.balancer->id }, { 0 } };
-        balancer_set(j, CHANGE_TAGS, OS_SET_BALANCER, id,
-                json_pack("{s:o}", "tags", balancer_tags(j->os)));
+        if (j->row < CHANGE_TAGS && os_clients_differ(j->os))
+                balancer_tag(j, CHANGE_TAGS, clients_tag(j->os));
 }
 
 /* ---- members ---- */

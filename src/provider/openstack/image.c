@@ -17,14 +17,14 @@ void os_image_begin(struct os *os)
         struct str s CLEANUP(str_release) = { 0 };
         os->image = o->name;
         if (os_uploads(os))
-                str_addf(&s, "%.180s, sha256 %.16s", o->name, o->sha256);
+                str_addf(&s, "%s, sha256 %.16s", o->name, o->sha256);
         else if (o->properties.n)
                 str_add(&s, o->name ? o->name : "");
         for (size_t i = 0; !os_uploads(os) && i < o->properties.n; i++)
                 str_addf(&s, "%s%s=%s", s.len ? ", " : "", o->properties.v[i].key,
                         o->properties.v[i].value);
         if (s.len)
-                os->image = arena_printf(os->run->cluster->arena, "%.250s", str_text(&s));
+                os->image = os_words(os->run->cluster->arena, str_text(&s));
 }
 
 const char *os_image_name(const struct os *os, const struct pool *p)
@@ -44,6 +44,14 @@ const char *os_image_path(const struct os *os)
 {
         const struct os_image_options *o = &os->options->image;
         return cluster_path(os->run->arena, o->src, o->file);
+}
+
+const char *os_image_source(const struct os *os)
+{
+        const char *url = os->options->image.url;
+        int n = url ? (int)strcspn(url, "?#") : 0;
+        return url ? arena_printf(os->run->arena, "%.*s%s", n, url, url[n] ? "?…" : "")
+                   : os_image_path(os);
 }
 
 /* ---- which there are ---- */
@@ -99,13 +107,15 @@ static const char *file_format(int fd, int64_t size, int64_t *disk)
         } formats[] = { { 0, "QFI\xfb", "qcow2" }, { ISO_AT, "CD001", "iso" },
                 { 0, "KDMV", "vmdk" }, { 0, "vhdxfile", "vhdx" } };
         unsigned char head[8];
+        uint64_t all = 0;
         for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
                 size_t n = strlen(formats[i].bytes);
                 if (pread(fd, head, n, formats[i].at) != (ssize_t)n ||
                         memcmp(head, formats[i].bytes, n))
                         continue;
                 for (size_t k = 0; i == 0 && pread(fd, head, 8, SIZE_AT) == 8 && k < 8; k++)
-                        *disk = *disk * 256 + head[k];
+                        all = all * 256 + head[k];
+                *disk = all <= INT64_MAX ? (int64_t)all : INT64_MAX;
                 return formats[i].format;
         }
         *disk = size;
@@ -155,7 +165,7 @@ static void upload_survey(struct os *os, struct survey *out, struct os_image_of 
         if (o->file)
                 file_survey(os, out);
         else
-                survey_line(os->run, out, "upload image %s from %s", o->name, o->url);
+                survey_line(os->run, out, "upload image %s from %s", o->name, os_image_source(os));
         out->changes = true;
 }
 

@@ -38,6 +38,8 @@ static inline bool os_uploads(const struct os *os)
 }
 /* The user's file, as it is on this computer. */
 const char *os_image_path(const struct os *os);
+/* That or the URL, as it may be shown: a query can be a signature that lets anybody in. */
+const char *os_image_source(const struct os *os);
 /* It has our mark, the file's checksum and all its bytes. */
 bool os_image_is_whole(const struct os *os, const struct os_image *image);
 

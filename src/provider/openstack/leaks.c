@@ -78,8 +78,9 @@ static bool leak_used(const struct os *os, const struct sweep_row *row, const st
         if (row->controller)
                 return true; /* its Service is the API's to know */
         switch (row->list) {
-        case OS_LIST_SERVERS:
         case OS_LIST_PORTS:
+                return leak_node(os, s->name) && !os_port_is_loose(os, (const struct os_port *)s);
+        case OS_LIST_SERVERS:
         case OS_LIST_TRUNKS:
                 return leak_node(os, s->name);
         case OS_LIST_VOLUMES:

@@ -67,8 +67,8 @@ static void look_first(struct os_job *j)
         if (!os->mark)
                 return;
         job_list(j, OS_LIST_SERVERS, mark, &f->servers);
-        if (os_own_group(os) || os_bastion(os) || os_names_groups(os))
-                job_list(j, OS_LIST_GROUPS, os_names_groups(os) ? NULL : mark, &f->groups);
+        /* also with groups that exist: a bastion that the file has no longer had one */
+        job_list(j, OS_LIST_GROUPS, os_names_groups(os) ? NULL : mark, &f->groups);
         f->floating_asked = floating;
         if (floating)
                 job_list(j, OS_LIST_FLOATING_IPS, mark, &f->floating);

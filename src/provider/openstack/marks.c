@@ -18,15 +18,20 @@ static const char *mark_in(const struct strings *tags)
 
 /* Neutron's objects and credentials have the mark as their description, those of nova and octavia
  * as a tag, those of cinder in their metadata, and images as a property: glance stores tags after
- * the image, so that one could be left without. */
+ * the image, so that one could be left without. Nova and cinder copy an image's properties to
+ * images that users make from machines and volumes: those have another id than they were made with,
+ * and are nobody's of ours. */
 const char *os_mark_of(enum os_call call, const void *object)
 {
         const struct call_row *row = &os_calls[call];
+        const struct os_image *image = streq(row->service, "image") ? object : NULL;
         bool described = streq(row->service, "network") || streq(row->service, "identity");
         const char *wanted = described                              ? "description"
                              : streq(row->service, "block-storage") ? "metadata"
-                             : streq(row->service, "image")         ? OS_META_MARK
+                             : image                                ? OS_META_MARK
                                                                     : "tags";
+        if (image && image->made_as && !streq(image->made_as, image->id))
+                return NULL;
         for (size_t i = 0; i < row->answer->count; i++) {
                 const struct answer_field *f = &row->answer->fields[i];
                 const void *value = (const char *)object + f->offset;

@@ -282,7 +282,6 @@ static void rules_make(struct os_job *j, const struct ruled *r)
 {
         struct rule *all;
         const struct os_group *g = r->group;
-        const struct os_rule *has = g->rules.v;
         size_t n = r->wanted(j->os, &all);
         json_t *missing = json_array();
         for (size_t i = 0; i < n; i++)
@@ -293,6 +292,14 @@ static void rules_make(struct os_job *j, const struct ruled *r)
                                    .call = OS_CREATE_RULES, .body = missing, .resource = g->name });
         else
                 json_decref(missing);
+}
+
+static void rules_delete(struct os_job *j, const struct ruled *r)
+{
+        struct rule *all;
+        const struct os_group *g = r->group;
+        const struct os_rule *has = g->rules.v;
+        size_t n = r->wanted(j->os, &all);
         for (size_t i = 0; i < g->rules.n; i++) {
                 struct pair id[] = { { "id", has[i].id }, { 0 } };
                 if (rule_unwanted(&has[i], all, n, g->id))
@@ -320,4 +327,14 @@ void stage_rules(struct os_job *j)
         for (size_t i = 0; i < RULED; i++)
                 if (groups[i].ours && groups[i].group)
                         rules_make(j, &groups[i]);
+}
+
+/* A quota that refused the new rules must not cut off who used the old ones. */
+void stage_rules_old(struct os_job *j)
+{
+        struct ruled groups[RULED];
+        ruled_groups(j->os, groups);
+        for (size_t i = 0; i < RULED; i++)
+                if (groups[i].ours && groups[i].group)
+                        rules_delete(j, &groups[i]);
 }

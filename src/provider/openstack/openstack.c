@@ -131,10 +131,11 @@ static void openstack_prepare(struct provider_run *run,
         struct preparing *p = arena_new(run->arena, struct preparing);
         static const os_stage stages[] = { stage_login, stage_image_methods, stage_image_fetch,
                 stage_image_digest, stage_image, stage_image_ready, stage_twins,
-                stage_volume_spares, stage_network, stage_subnet, stage_rules, stage_ports,
-                stage_ports_set, stage_further_attach, stage_trunks, stage_floating, stage_balancer,
-                stage_volumes, stage_members, stage_clients, stage_clients_tag, stage_volumes_ready,
-                stage_attach, stage_credential, stage_credential_old, NULL };
+                stage_volume_spares, stage_network, stage_subnet, stage_rules, stage_rules_old,
+                stage_ports, stage_ports_set, stage_further_attach, stage_trunks, stage_floating,
+                stage_balancer, stage_volumes, stage_members, stage_clients_begin, stage_clients,
+                stage_clients_tag, stage_volumes_ready, stage_attach, stage_credential,
+                stage_credential_old, NULL };
         *p = (struct preparing){ run->own, say, fn, arg };
         job_start(run->own, stages, on_stage_says, on_stages_done, p);
 }

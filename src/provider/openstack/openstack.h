@@ -257,7 +257,8 @@ const struct os_subnet *os_subnet_of_ports(struct os *os);
 const char *os_network_id(const struct os *os, const char *word);
 
 /* ---- volumes.c ---- */
-#define OS_META_MARK "slipway-mark"
+#define OS_META_MARK    "slipway-mark"
+#define OS_META_MADE_AS "slipway-id"                           /* of an image: its own id */
 const char *os_pair(const struct pairs *all, const char *key); /* NULL: there is none */
 const char *os_volume_node(const struct os_volume *v);
 /* What lists by the mark are asked with. */
@@ -302,6 +303,8 @@ bool os_image_is_used(const struct os *os, const struct os_image *image);
 #define OS_META_IMAGE    "slipway-image"
 #define OS_META_ROOT     "slipway-root"
 #define OS_META_NETWORKS "slipway-networks"
+/* As they fit there: of longer ones the first part and a digest. */
+const char *os_words(struct arena *a, const char *text);
 const char *os_root_text(const struct os *os, const struct pool *p);
 /* The file may ask for something else than the server was made from: flavors and images must be
  * looked up to tell. */
@@ -320,10 +323,12 @@ void stage_server_group(struct os_job *j, const struct pool *p);
 void stage_server_groups_again(struct os_job *j);
 void stage_subnet(struct os_job *j);
 void stage_rules(struct os_job *j);
+void stage_rules_old(struct os_job *j); /* when what the file wants is there */
 void stage_ports(struct os_job *j);
 void stage_floating(struct os_job *j);
 void stage_balancer(struct os_job *j);
 void stage_members(struct os_job *j);
+void stage_clients_begin(struct os_job *j);
 void stage_clients(struct os_job *j);
 void stage_clients_tag(struct os_job *j);
 const char *os_own_cidr(const struct os *os);
@@ -343,6 +348,9 @@ json_t *os_port_settings(const struct os *os, const struct node *n, const struct
 bool os_no_security(const struct os *os);
 bool os_names_groups(const struct os *os); /* all groups must be listed */
 const char *os_group_id(const struct os *os, const char *name);
+/* Says which of them there are not exactly once. */
+void os_survey_groups(
+        struct os *os, struct survey *out, const char *field, const struct strings *names);
 const char *os_main_network(const struct os *os); /* id, NULL */
 bool os_is_main_port(const struct os *os, const struct os_port *p);
 void os_settle_further(struct os *os, struct os_spot *s, const struct os_port *p);
@@ -354,6 +362,8 @@ void os_needs_further(struct os *os, struct survey *out);
 void stage_further_attach(struct os_job *j);
 void stage_ports_set(struct os_job *j);
 void stage_node_ports_old(struct os_job *j);
+/* No machine has it, and the file does not name its network. */
+bool os_port_is_loose(const struct os *os, const struct os_port *p);
 
 /* ---- trunks.c ---- */
 bool os_trunk_missing(const struct os *os, const struct node *n);

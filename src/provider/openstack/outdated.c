@@ -7,9 +7,25 @@
  * from, and another name for the same thing changes nothing. */
 #include <event2/event.h>
 
+#include "base/sha256.h"
 #include "provider/openstack/openstack.h"
 
-#define GIB ((int64_t)1 << 30)
+#define GIB       ((int64_t)1 << 30)
+#define WORDS_MAX 250 /* nova takes 255 */
+
+/* Without half a character at the end, which is no JSON. */
+const char *os_words(struct arena *a, const char *text)
+{
+        char hex[SHA256_HEX];
+        size_t n = strlen(text);
+        if (n <= WORDS_MAX)
+                return arena_strdup(a, text);
+        sha256_hex(text, n, hex);
+        n = WORDS_MAX - 20;
+        while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
+                n--;
+        return arena_printf(a, "%.*s... %.16s", (int)n, text, hex);
+}
 
 static const char *made_from(const struct os_server *s, const char *key)
 {
@@ -116,13 +132,12 @@ static void on_server_retired(struct error *err, void *arg)
 /* The system disk goes with it. */
 static void on_retired_server(struct machine *m, struct error *err, void *arg)
 {
-        static const os_stage stages[] = { stage_node_ports_old, stage_node_volumes_gone, NULL };
+        static const os_stage stages[] = { stage_node_volumes_gone, NULL };
         struct retiring *r = arg;
         struct os_spot *spot = os_spot_of(r->os, m->node);
-        bool more = spot->server && !os_same_networks(r->os, spot->server);
         if (!err)
                 spot->server = NULL;
-        if (!err && (spot->volumes[0] || more))
+        if (!err && spot->volumes[0])
                 job_start_for(r->os, stages, m->node, true, on_server_retired, r);
         else
                 on_server_retired(err, r);
@@ -134,11 +149,27 @@ static void server_retire_begin(int fd, short what, void *arg)
         os_server_end(w, server_of(w->os, w->m->node));
 }
 
+static void on_retired_ports(struct error *err, void *arg)
+{
+        struct retiring *r = arg;
+        if (err)
+                r->fn(r->m, err, r->arg);
+        else
+                event_base_once(r->os->run->base, -1, EV_TIMEOUT, server_retire_begin,
+                        os_wait_new(r->os->run, r->m, on_retired_server, r),
+                        &(struct timeval){ 0 });
+}
+
+/* Ports first, because the server says that it has them. */
 void openstack_retire(struct provider_run *run, struct machine *m,
         void (*fn)(struct machine *m, struct error *err, void *arg), void *arg)
 {
+        static const os_stage stages[] = { stage_node_ports_old, NULL };
         struct retiring *r = arena_new(run->arena, struct retiring);
         *r = (struct retiring){ m, fn, arg, run->own };
-        event_base_once(run->base, -1, EV_TIMEOUT, server_retire_begin,
-                os_wait_new(run, m, on_retired_server, r), &(struct timeval){ 0 });
+        const struct os_server *s = server_of(r->os, m->node);
+        if (s && !os_same_networks(r->os, s))
+                job_start_for(r->os, stages, m->node, true, on_retired_ports, r);
+        else
+                on_retired_ports(NULL, r);
 }

@@ -4,6 +4,29 @@
 
 #define PORTS_AT_ONCE 50 /* in one call */
 
+/* Neutron refuses the same pair twice, and keeps the same group once. */
+static bool port_has(const json_t *list, const char *key, const char *text)
+{
+        const json_t *one;
+        size_t i;
+        json_array_foreach(
+                list, i, one) if (streq(json_string_value(key ? json_object_get(one, key) : one),
+                                          text)) return true;
+        return false;
+}
+
+static void port_group_add(json_t *groups, const char *id)
+{
+        if (!port_has(groups, NULL, id))
+                json_array_append_new(groups, json_string(id));
+}
+
+static void port_pair_add(json_t *pairs, const char *address)
+{
+        if (!port_has(pairs, "ip_address", address))
+                json_array_append_new(pairs, json_pack("{s:s}", "ip_address", address));
+}
+
 static json_t *port_groups(const struct os *os, const struct node *n)
 {
         json_t *groups = json_array();
@@ -21,7 +44,7 @@ static json_t *port_groups(const struct os *os, const struct node *n)
                 for (size_t i = 0; named[k] && i < named[k]->n; i++) {
                         const char *id = os_group_id(os, named[k]->v[i]);
                         if (id)
-                                json_array_append_new(groups, json_string(id));
+                                port_group_add(groups, id);
                 }
         return groups;
 }
@@ -37,16 +60,13 @@ static json_t *port_pairs(const struct os *os, const struct node *n, bool main)
         if (!main || (n && os_no_security(os)))
                 return pairs;
         for (size_t i = 0; n && n != os_bastion(os) && i < more->n; i++)
-                json_array_append_new(
-                        pairs, json_pack("{s:s}", "ip_address", cidr_format(&more->v[i], text)));
+                port_pair_add(pairs, cidr_format(&more->v[i], text));
         bool routed = cluster_fabric(c)->backends && c->network.fabric.backend == BACKEND_HOST_GW;
         for (size_t i = 0; routed && n && i < c->network.pods.n; i++)
-                json_array_append_new(pairs,
-                        json_pack("{s:s}", "ip_address", cidr_format(&c->network.pods.v[i], text)));
+                port_pair_add(pairs, cidr_format(&c->network.pods.v[i], text));
         if (n && n->pool->roles & ROLE_CONTROL_PLANE && os->vip.family &&
                 os->options->load_balancer == OS_LB_VIP)
-                json_array_append_new(
-                        pairs, json_pack("{s:s}", "ip_address", ip_format(&os->vip, text)));
+                port_pair_add(pairs, ip_format(&os->vip, text));
         return pairs;
 }
 
@@ -87,9 +107,10 @@ json_t *os_port_settings(const struct os *os, const struct node *n, const struct
         const struct tree *file = os->options->ports.src;
         json_t *o = json_object(), *pairs = port_pairs(os, n, os_is_main_port(os, p)),
                *groups = port_groups(os, n);
-        if (tree_get(file, "addressPairs") && os_is_main_port(os, p)
-                        ? pairs_differ(pairs, p)
-                        : os_no_security(os) && p->pairs.n)
+        /* without port security it had none, also not those that are always needed */
+        bool exact = tree_get(file, "addressPairs") && os_is_main_port(os, p),
+             again = tree_get(file, "security") && !p->pairs.n && json_array_size(pairs);
+        if (exact || again ? pairs_differ(pairs, p) : os_no_security(os) && p->pairs.n)
                 json_object_set(o, "allowed_address_pairs", pairs);
         if (tree_get(file, "security") && groups_differ(os, groups, p)) {
                 json_object_set(o, "security_groups", groups);

@@ -185,7 +185,7 @@ static void needs_machines(struct needs *n, const struct pool *p, int64_t missin
         }
         n->cpus += missing * f->cpus;
         n->ram += missing * f->ram;
-        if (image && p->root_volume.src && image->min_disk * GIB > p->root_volume.size)
+        if (image && p->root_volume.src && image->min_disk > p->root_volume.size / GIB)
                 survey_problem(n->run, n->out, "use a larger rootVolume",
                         "%s%s: image %s needs a disk of %" PRId64 " GB, and rootVolume is smaller",
                         of, p->name, image->name, image->min_disk);
@@ -294,11 +294,8 @@ static void needs_named(struct needs *n)
                 survey_problem(n->run, n->out, "see `openstack network list --external`",
                         "provider.openstack.externalNetwork: %s is no external network",
                         o->external_network);
-        for (size_t i = 0; !os_own_group(os) && i < o->security_groups.n; i++)
-                if (!os_group_id(os, o->security_groups.v[i]))
-                        survey_problem(n->run, n->out, "see `openstack security group list`",
-                                "provider.openstack.securityGroups: there is no group %s",
-                                o->security_groups.v[i]);
+        if (!os_own_group(os))
+                os_survey_groups(os, n->out, "securityGroups", &o->security_groups);
 }
 
 /* ---- quotas ---- */

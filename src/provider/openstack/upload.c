@@ -4,6 +4,7 @@
  * it, read back. */
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "artifact/blob.h"
@@ -152,7 +153,7 @@ static void on_fetched(struct transfer *t, void *arg)
                 job_again(j, SOON_MS);
         else if (end != TRANSFER_OK && end != TRANSFER_RANGE)
                 upload_fail(j, "run 'slipway up' again, or download the image and set file",
-                        "cannot download %s: %s", j->os->options->image.url, transfer_why(t));
+                        "cannot download %s: %s", os_image_source(j->os), transfer_why(t));
         job_continue(j);
 }
 
@@ -192,7 +193,7 @@ static void file_checked(struct os_job *j)
                 unlink(u->part);
         upload_fail(j, "download it again, or correct provider.openstack.image.sha256",
                 "image %s: the SHA-256 checksum of %s is %s, and the cluster's file says %s",
-                o->name, o->url ? o->url : os_image_path(j->os), u->digits[0], o->sha256);
+                o->name, os_image_source(j->os), u->digits[0], o->sha256);
 }
 
 /* A part of it in each turn, so that the loop goes on. */
@@ -206,6 +207,12 @@ void stage_image_digest(struct os_job *j)
         if (!u->open) {
                 u->fd = open(os_image_path(j->os), O_RDONLY | O_CLOEXEC);
                 u->open = u->fd >= 0;
+        }
+        if (!u->open) {
+                upload_fail(j, "download the image to that path",
+                        "provider.openstack.image.file: cannot read %s: %s", os_image_path(j->os),
+                        strerror(errno));
+                return;
         }
         if (!u->sums[0]) {
                 sums_begin(u);
@@ -275,17 +282,37 @@ static void on_image_made(struct os_job *j, const struct call_reply *reply, void
         image_send(j);
 }
 
+/* A UUID, because copies that users make have all properties and another id. */
+static const char *image_new_id(struct os_job *j)
+{
+        static const uint8_t cuts[] = { 0, 4, 6, 8, 10, 16 };
+        struct str s CLEANUP(str_release) = { 0 };
+        uint8_t raw[16];
+        if (getrandom(raw, sizeof(raw), 0) != sizeof(raw))
+                abort();
+        raw[6] = (raw[6] & 0x0f) | 0x40; /* version 4 */
+        raw[8] = (raw[8] & 0x3f) | 0x80;
+        for (size_t i = 0; i + 1 < ARRAY_SIZE(cuts); i++) {
+                if (i)
+                        str_addc(&s, '-');
+                str_add_hex(&s, raw + cuts[i], (size_t)(cuts[i + 1] - cuts[i]));
+        }
+        return arena_strdup(j->os->run->arena, str_text(&s));
+}
+
 static void image_make(struct os_job *j)
 {
         const struct os_image_options *o = &j->os->options->image;
+        const char *id = image_new_id(j);
         const struct os_upload *u = j->os->upload;
         json_t *body = json_object();
         for (size_t i = 0; i < o->properties.n; i++)
                 json_object_set_new(
                         body, o->properties.v[i].key, json_string(o->properties.v[i].value));
-        json_t *own = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "name", o->name, "disk_format",
-                u->format, "container_format", "bare", "visibility", "private", OS_META_MARK,
-                j->os->mark, "min_disk", (json_int_t)u->image->min_disk);
+        json_t *own = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "id", id, "name",
+                o->name, "disk_format", u->format, "container_format", "bare", "visibility",
+                "private", OS_META_MARK, j->os->mark, OS_META_MADE_AS, id, "min_disk",
+                (json_int_t)u->image->min_disk);
         json_object_update(body, own);
         json_decref(own);
         job_ask(j, &(struct os_ask){ .call = OS_CREATE_IMAGE,
@@ -409,7 +436,10 @@ static void image_check(struct os_job *j, const struct os_image *image)
         }
         sums_begin(u);
         u->size = image->size;
-        u->stream = (struct stream){ .fd = -1, .fn = image_on_read, .arg = j };
+        u->stream = (struct stream){ .fd = -1,
+                .size = image->size < IMAGE_MAX ? image->size : IMAGE_MAX,
+                .fn = image_on_read,
+                .arg = j };
         job_ask(j, &(struct os_ask){ .call = OS_READ_IMAGE,
                            .args = id,
                            .resource = image->name,
@@ -443,7 +473,7 @@ static void on_image_state(struct os_job *j, const struct call_reply *reply, voi
         else if (image && u->import && import_failed(u, image))
                 upload_fail(j, "see `openstack image task list`, or download it and set file",
                         "image %s: glance could not download %s", image->name,
-                        j->os->options->image.url);
+                        os_image_source(j->os));
         else if (!job_later(j, j->later < SOON ? SOON_MS : LATER_MS))
                 upload_fail(j, "see `openstack image show`, and run 'slipway up' again",
                         "image %s does not become active", j->os->options->image.name);

@@ -80,6 +80,16 @@ static void settle_devices(struct os *os, struct node *n)
                         n->devices[i] = device_path(a, s->volumes[i + 1]);
 }
 
+/* A system disk that an interrupted replacement left: the file asks for another one now. */
+static bool root_is_stale(const struct os *os, const struct node *n, const struct os_volume *v)
+{
+        const char *image = os_pair(&v->metadata, OS_META_IMAGE),
+                   *root = os_pair(&v->metadata, OS_META_ROOT);
+        return !v->attachments.n && streq(v->status, "available") &&
+               ((image && !streq(image, os_image_name(os, n->pool))) ||
+                       (root && !streq(root, os_root_text(os, n->pool))));
+}
+
 /* Of two with the same place the attached one counts: the other was made by a call that seemed
  * lost. */
 void os_settle_volumes(struct os *os)
@@ -94,7 +104,7 @@ void os_settle_volumes(struct os *os)
                 arena_array(&os->found.arena, const struct os_volume *, 1);
         for (size_t i = 0; i < os->found.volumes.n; i++) {
                 int place = volume_is_good(&all[i]) ? volume_place(os, &all[i], &n) : -1;
-                if (place < 0)
+                if (place < 0 || (!place && root_is_stale(os, n, &all[i])))
                         continue;
                 const struct os_volume **to = &os_spot_of(os, n)->volumes[place];
                 if (!*to || (!(*to)->attachments.n && all[i].attachments.n))
@@ -158,8 +168,13 @@ static json_t *volume_body(const struct os *os, const struct node *n, size_t pla
                 json_object_set_new(o, "volume_type", json_string(type));
         if (zone)
                 json_object_set_new(o, "availability_zone", json_string(zone));
-        if (!place && image)
+        if (!place && image) {
+                json_t *metadata = json_object_get(o, "metadata");
                 json_object_set_new(o, "imageRef", json_string(image->id));
+                json_object_set_new(
+                        metadata, OS_META_IMAGE, json_string(os_image_name(os, n->pool)));
+                json_object_set_new(metadata, OS_META_ROOT, json_string(os_root_text(os, n->pool)));
+        }
         return o;
 }
 
