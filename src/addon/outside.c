@@ -140,24 +140,32 @@ static struct outside_object read_claim(const json_t *volume, struct arena *a)
         return o;
 }
 
-void outside_claims(const json_t *volumes, struct arena *a, struct outside_objects *claims,
-        struct outside_objects *kept)
+/* Nobody would delete another one: a driver deletes only what it made. */
+static bool made_by_driver(const json_t *volume)
+{
+        return *text_of(
+                json_object_get(meta_of(volume), "annotations"), "pv.kubernetes.io/provisioned-by");
+}
+
+void outside_claims(struct outside *o, const json_t *volumes, struct arena *a)
 {
         size_t i;
         const json_t *v;
-        *claims = *kept = (struct outside_objects){ 0 };
+        o->claims = o->kept = o->policies = (struct outside_objects){ 0 };
         json_array_foreach(volumes, i, v)
         {
                 const json_t *spec = json_object_get(v, "spec");
-                const char *policy = text_of(spec, "persistentVolumeReclaimPolicy");
+                bool goes = streq(text_of(spec, "persistentVolumeReclaimPolicy"), "Delete"), is;
                 if (volume_of_node(spec) || !json_object_get(spec, "claimRef"))
                         continue; /* what nobody claimed, nobody made for this cluster */
+                is = o->fate == VOLUMES_KEEP     ? false
+                     : o->fate == VOLUMES_DELETE ? goes || made_by_driver(v)
+                                                 : goes;
                 struct outside_object claim = read_claim(v, a),
                                       volume = read_object(OUTSIDE_VOLUMES, v, a);
-                if (streq(policy, "Delete"))
-                        add_object(claims, &claim, a);
-                else
-                        add_object(kept, &volume, a);
+                add_object(is ? &o->claims : &o->kept, is ? &claim : &volume, a);
+                if (is != goes)
+                        add_object(&o->policies, &volume, a);
         }
 }
 

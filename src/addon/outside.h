@@ -43,6 +43,9 @@ struct outside_objects {
         size_t n;
 };
 
+/* What becomes of volumes: as their reclaim policy says; all stay; or all go that a driver made. */
+enum volumes_fate { VOLUMES_BY_POLICY, VOLUMES_KEEP, VOLUMES_DELETE };
+
 struct outside {
         const char *blind;        /* why the API was not asked; NULL: it was */
         struct service *releases; /* of slipway; `chart` is set when the file has it */
@@ -51,13 +54,14 @@ struct outside {
         struct outside_objects balancers; /* Services */
         struct outside_objects claims;    /* whose volumes go with them */
         struct outside_objects holders;   /* workloads and pods that use these claims */
-        struct outside_objects kept;      /* volumes that stay: reclaim policy Retain */
+        struct outside_objects kept;      /* volumes that stay */
+        struct outside_objects policies;  /* volumes that need another reclaim policy first */
+        enum volumes_fate fate;
 };
 
-/* Balancers, claims and kept volumes of the lists. */
+/* Balancers, claims, kept volumes and other policies of the lists. o->fate is read. */
 void outside_balancers(const json_t *services, struct arena *a, struct outside_objects *out);
-void outside_claims(const json_t *volumes, struct arena *a, struct outside_objects *claims,
-        struct outside_objects *kept);
+void outside_claims(struct outside *o, const json_t *volumes, struct arena *a);
 /* Pods that use one of the claims, and whatever would make them again. lists: OUTSIDE_LISTS of
  * them. */
 void outside_holders(json_t *const *lists, const struct outside_objects *claims, struct arena *a,
@@ -78,6 +82,8 @@ void outside_text(const struct outside *o, struct str *out);
 json_t *outside_json(const struct outside *o);
 /* "Service shop/web (finalizer example.net/cleanup), …": the first few and a count; malloc'd. */
 char *outside_names(const struct outside_objects *v, bool why);
+/* Volumes with the reclaim policy of this fate, as documents to apply. */
+void outside_policies(const struct outside_objects *v, enum volumes_fate fate, struct str *out);
 /* The objects as documents to delete; `all`: also those that are being deleted. */
 void outside_documents(const struct outside_objects *v, bool all, struct str *out);
 

@@ -6,7 +6,7 @@
 
 bool outside_any(const struct outside *o)
 {
-        return o && (o->release_count || o->balancers.n || o->claims.n);
+        return o && (o->release_count || o->balancers.n || o->claims.n || o->policies.n);
 }
 
 static void outside_add_name(struct str *s, size_t i, const char *ns, const char *name)
@@ -66,7 +66,7 @@ void outside_text(const struct outside *o, struct str *out)
                         o->blind);
         if (!o || o->blind)
                 return;
-        if (outside_any(o))
+        if (o->release_count || o->balancers.n || o->claims.n)
                 text_addf(out, "Before the nodes are removed, this is deleted in the cluster:\n");
         show_releases(o, out);
         outside_show_objects(&o->balancers, "Service of type LoadBalancer",
@@ -75,7 +75,10 @@ void outside_text(const struct outside *o, struct str *out)
                 "PersistentVolumeClaims with their volumes",
                 o->holders.n ? ", and the pods that use them" : "", out);
         if (o->kept.n)
-                text_addf(out, "This is not deleted, because its reclaim policy is Retain:\n");
+                text_addf(out, "This is not deleted, because %s:\n",
+                        o->fate == VOLUMES_KEEP     ? "--keep-volumes was given"
+                        : o->fate == VOLUMES_DELETE ? "no driver made it"
+                                                    : "its reclaim policy is Retain");
         outside_show_objects(&o->kept, "PersistentVolume", "PersistentVolumes", "", out);
 }
 
@@ -110,16 +113,31 @@ json_t *outside_json(const struct outside *o)
 
 /* ---- documents ---- */
 
+static void outside_add_document(struct str *out, json_t *one)
+{
+        char *text CLEANUP(free_p) = json_dumps(one, JSON_COMPACT);
+        str_addf(out, "---\n%s\n", text);
+        json_decref(one);
+}
+
+void outside_policies(const struct outside_objects *v, enum volumes_fate fate, struct str *out)
+{
+        for (size_t i = 0; i < v->n; i++)
+                outside_add_document(
+                        out, json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "apiVersion", "v1", "kind",
+                                     "PersistentVolume", "metadata", "name", v->v[i].name, "spec",
+                                     "persistentVolumeReclaimPolicy",
+                                     fate == VOLUMES_KEEP ? "Retain" : "Delete"));
+}
+
 void outside_documents(const struct outside_objects *v, bool all, struct str *out)
 {
         for (size_t i = 0; i < v->n; i++) {
                 const struct outside_object *o = &v->v[i];
                 if (o->going && !all)
                         continue;
-                json_t *one = json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", o->api_version,
-                        "kind", o->kind, "metadata", "name", o->name, "namespace", o->ns);
-                char *text CLEANUP(free_p) = json_dumps(one, JSON_COMPACT);
-                str_addf(out, "---\n%s\n", text);
-                json_decref(one);
+                outside_add_document(out,
+                        json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", o->api_version, "kind",
+                                o->kind, "metadata", "name", o->name, "namespace", o->ns));
         }
 }

@@ -38,7 +38,7 @@ struct options {
         const char *lines, *kubeconfig, *ttl, *user, *token_file, *to;
         bool follow, merge, oidc, use, yes, exit_code, watch, hardening;
         bool ask_sudo_password, finish, control_plane, ssh_config, ansible;
-        bool no_cleanup, all, delete;
+        bool no_cleanup, keep_volumes, delete_volumes, all, delete;
         const char *prefix; /* --prefix */
         const char *cleanup_timeout;
         const char *key; /* --key */

@@ -69,10 +69,17 @@ static void reset_say(const struct options *o, const struct site *s)
                 print("Kubernetes was removed. Remove the nodes from cluster.yaml too, or the next 'slipway up' adds them again.\n");
 }
 
-static int cleanup_time(const struct options *o, unsigned *seconds, struct error *err)
+static int cleanup_how(
+        const struct options *o, unsigned *seconds, enum volumes_fate *fate, struct error *err)
 {
         int64_t n = CLEANUP_SECONDS;
         *seconds = 0;
+        if (o->keep_volumes + o->delete_volumes + o->no_cleanup > 1)
+                return error_set(err, EINVAL, EXIT_USAGE,
+                        "--keep-volumes, --delete-volumes and --no-cleanup exclude each other");
+        *fate = o->keep_volumes     ? VOLUMES_KEEP
+                : o->delete_volumes ? VOLUMES_DELETE
+                                    : VOLUMES_BY_POLICY;
         if (o->no_cleanup)
                 return 0;
         if (o->cleanup_timeout &&
@@ -105,7 +112,7 @@ static int reset_nodes(const struct options *o, struct site *s, const struct str
         struct operation op;
         int r = leave_choose(s, names, how, err);
         if (r == 0)
-                r = cleanup_time(o, &s->cleanup, err);
+                r = cleanup_how(o, &s->cleanup, &s->volumes_fate, err);
         if (r == 0)
                 r = operate_begin(&op, o, s, err);
         if (r < 0)

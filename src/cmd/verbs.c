@@ -139,9 +139,12 @@ const struct verb verb_table[] = {
                         "made are uninstalled, Services of type LoadBalancer and "
                         "PersistentVolumeClaims with the reclaim policy Delete are deleted. If "
                         "something is not deleted within --cleanup-timeout, down stops before the "
-                        "first node and names it; --no-cleanup skips all of this. If the API does "
+                        "first node and names it; --no-cleanup skips all of this. Volumes with the "
+                        "reclaim policy Retain stay; --keep-volumes keeps all of them, and "
+                        "--delete-volumes none that a storage driver made. If the API does "
                         "not answer, down says so and goes on.",
-                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
+                .options =
+                        "yes force keep-volumes delete-volumes no-cleanup cleanup-timeout ask-sudo-password",
                 .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_down },
         { .name = "reset",
@@ -158,7 +161,8 @@ const struct verb verb_table[] = {
                         "that it deletes what the cluster has outside itself, as 'slipway down' "
                         "does. --force skips the drain, and continues without the API if that does "
                         "not answer.",
-                .options = "yes force no-cleanup cleanup-timeout ask-sudo-password",
+                .options =
+                        "yes force keep-volumes delete-volumes no-cleanup cleanup-timeout ask-sudo-password",
                 .force = "skip the drain, and continue without the API if it does not answer",
                 .run = cmd_reset },
         { .name = "adopt",

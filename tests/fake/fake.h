@@ -103,6 +103,7 @@ struct world {
         const char *ending;   /* a namespace that is being deleted; NULL: none */
         struct fake_thing balancer, volume;
         unsigned balanced; /* a bit for each control-plane node that the provider's balancer has */
+        bool retained;     /* the volume has the reclaim policy Retain */
         bool workload;     /* whose pod uses the volume, and comes back as long as it is there */
         bool early;        /* a node was reset while they were there */
         const char *wrong; /* something went before what it must wait for; NULL: nothing did */
@@ -134,8 +135,7 @@ int fake_program(
 struct helm_call;
 /* The file's services; what the cluster has of them. */
 void fake_services(struct site *s, const char *dir);
-void services_check_all(struct site *s, int result);
-void ending_check(struct site *s, int result);
+void fake_services_check(struct site *s, int result);
 /* What a helm does; its status. */
 int fake_helm(const struct helm_call *call, enum how how, struct str *out);
 json_t *fake_metadata(const char *path); /* items */
@@ -144,6 +144,8 @@ json_t *fake_metadata(const char *path); /* items */
 
 /* A release with a load balancer, a driver, a pod with a volume; `takes` as in fake_thing. */
 void fake_outside(struct site *s, int64_t takes);
+const struct step *fake_step_named(const struct site *s, const char *name); /* it is there */
+void fake_volume_kept(const struct site *s);
 bool fake_outside_there(void);            /* a load balancer or a volume */
 json_t *fake_list(const char *path);      /* items */
 void fake_deleted(const char *documents); /* these are to go */

@@ -405,8 +405,9 @@ void __wrap_kube_apply(
 void __wrap_kube_objects(struct kube *k, enum kube_verb verb, const char *documents,
         void (*fn)(const char *error, void *arg), void *arg)
 {
-        struct fake_call *c = call_new(
-                CALL_APPLY, "PATCH", "documents", verb == KUBE_DELETE ? documents : NULL, 0);
+        bool counts = verb == KUBE_DELETE || strstr(documents, "ReclaimPolicy");
+        struct fake_call *c =
+                call_new(CALL_APPLY, "PATCH", "documents", counts ? documents : NULL, 0);
         c->fn.applied = fn;
         c->arg = arg;
 }

@@ -49,12 +49,36 @@ static bool thing_there(struct fake_thing *t)
 bool fake_outside_there(void)
 {
         bool balancer = thing_there(&world.balancer);
-        return thing_there(&world.volume) || balancer;
+        return (thing_there(&world.volume) && !world.retained) || balancer;
+}
+
+const struct step *fake_step_named(const struct site *s, const char *name)
+{
+        const struct step *one = s->run.first;
+        while (one && !streq(one->name, name))
+                one = one->next;
+        assert_non_null(one);
+        return one;
+}
+
+/* The policy comes first: a release that goes would take its claims along. */
+void fake_volume_kept(const struct site *s)
+{
+        const struct step *first = fake_step_named(s, "reclaim policies");
+        assert_true(world.volume.there && !world.volume.ordered && world.retained);
+        assert_true(world.workload);
+        for (const struct step *one = s->run.first; one; one = one->next)
+                if (has_prefix(one->name, "uninstall") || streq(one->name, "load balancers"))
+                        assert_true(one->began >= first->ended);
 }
 
 /* The volume goes when its claim is to go and nobody makes the pod again. */
 void fake_deleted(const char *documents)
 {
+        if (strstr(documents, "\"persistentVolumeReclaimPolicy\":\"Retain\"")) {
+                world.retained = strstr(documents, "\"outside\"");
+                return;
+        }
         if (strstr(documents, "\"StatefulSet\""))
                 world.workload = false;
         if (strstr(documents, "\"Service\""))
@@ -96,7 +120,8 @@ json_t *fake_list(const char *path)
         if (strstr(path, "/services") && thing_there(&world.balancer))
                 json_array_append_new(list, service_item());
         if (strstr(path, "/persistentvolumes") && thing_there(&world.volume))
-                json_array_append_new(list, volume_item("outside", "Delete", "csi"));
+                json_array_append_new(
+                        list, volume_item("outside", world.retained ? "Retain" : "Delete", "csi"));
         if (strstr(path, "/persistentvolumes") && world.releases[0].revision) {
                 json_array_append_new(list, volume_item("kept", "Retain", "csi"));
                 json_array_append_new(list, volume_item("local", "Delete", "hostPath"));

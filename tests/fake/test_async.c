@@ -360,6 +360,15 @@ static void ending_begin(struct site *s)
         up_begin(s);
 }
 
+static void ending_check(struct site *s, int result)
+{
+        assert_true(result < 0);
+        const struct step *refused = fake_step_named(s, "services");
+        assert_non_null(strstr(refused->err.message,
+                "objects.yaml: the namespace shop is being deleted (Terminating)"));
+        assert_int_equal(world.releases[2].revision, 3); /* one that would be removed */
+}
+
 /* ---- the whole cluster goes ---- */
 
 static int end_run(struct site *s, struct error *err)
@@ -393,6 +402,18 @@ static void end_check(struct site *s, int result)
         assert_int_equal(world.releases[2].revision, 7); /* somebody else's */
 }
 
+static void end_keep_begin(struct site *s)
+{
+        end_begin(s);
+        s->volumes_fate = VOLUMES_KEEP;
+}
+
+static void end_keep_check(struct site *s, int result)
+{
+        end_check(s, result);
+        fake_volume_kept(s);
+}
+
 static void end_never_begin(struct site *s)
 {
         end_begin(s);
@@ -403,11 +424,7 @@ static void end_never_check(struct site *s, int result)
 {
         assert_true(result < 0);
         assert_int_equal(count_reset(), 0);
-        const struct step *late = NULL;
-        for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, "load balancers"))
-                        late = one;
-        assert_non_null(late);
+        const struct step *late = fake_step_named(s, "load balancers");
         assert_non_null(strstr(late->err.message,
                 "not deleted after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
@@ -464,6 +481,7 @@ static void record_is_true(const struct scenario *c, struct site *s)
 
 static const struct scenario scenarios[] = {
         { "down", FAKE_NEW, FAKE_NEW, end_begin, end_check },
+        { "down, volumes stay", FAKE_NEW, FAKE_NEW, end_keep_begin, end_keep_check },
         { "down, a load balancer never goes", FAKE_NEW, FAKE_NEW, end_never_begin,
                 end_never_check },
         { "down, no API", FAKE_NEW, FAKE_NEW, end_blind_begin, end_blind_check },
@@ -473,7 +491,7 @@ static const struct scenario scenarios[] = {
         { "readiness, a control plane away", FAKE_NEW, FAKE_NEW, control_away_begin,
                 control_away_check },
         { "readiness, upgrade", FAKE_NEW, FAKE_OLD, away_begin, away_upgrade_check },
-        { "services", FAKE_NEW, FAKE_NEW, services_begin, services_check_all },
+        { "services", FAKE_NEW, FAKE_NEW, services_begin, fake_services_check },
         { "services, a namespace ends", FAKE_NEW, FAKE_NEW, ending_begin, ending_check },
         { "nothing to do", FAKE_NEW, FAKE_NEW, up_begin, all_given },
         { "join", FAKE_NEW, FAKE_NEW, join_begin, join_check },

@@ -49,6 +49,20 @@ def test_takes_fields_from_others(control):
     assert body(control, "/api/v1/namespaces/test/configmaps/taken")["data"] == {"a": "b", "more": "kept"}
 
 
+def test_the_policy_of_a_volume(control):
+    """What `down --keep-volumes` applies: one field of a volume that a driver made, and nothing else of it; no volume that is gone comes again."""
+    path = "/api/v1/persistentvolumes/made"
+    volume = control.write("volume.json", """{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "made"}, "spec": {"capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete", "csi": {"driver": "test.slipway.dev", "volumeHandle": "x"}}}""")
+    assert control.one("request", "POST", "/api/v1/persistentvolumes?fieldManager=driver", "application/json", volume, 0)["status"] == 201
+    before = body(control, path)["spec"]
+    document = '{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"%s"},"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+    assert control.apply(document % "made") is None
+    assert body(control, path)["spec"] == {**before, "persistentVolumeReclaimPolicy": "Retain"}
+    assert "spec.accessModes" in control.apply(document % "gone") and control.get("/api/v1/persistentvolumes/gone")["status"] == 404
+    assert control.one("request", "DELETE", path, "-", "none", 0)["status"] == 200
+
+
 def test_order_and_kinds(control):
     """Written in the worst order; every built-in path that a cluster's own objects need."""
     text = """

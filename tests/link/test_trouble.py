@@ -118,6 +118,16 @@ def test_silence(site):
         assert "did not answer in time" in r.error and r.seconds < 60
 
 
+@pytest.mark.parametrize("host, example", [("192.0.2.11", True), ("2001:db8::11", True), ("192.0.3.11", False)])
+def test_an_address_of_the_documentation(site, tmp_path, host, example):
+    """What `init` wrote and nobody replaced."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho 'ssh: connect to host {host} port 22: Connection timed out' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    r = site.run(site.target(22, host=host), wrap=("env", f"PATH={tmp_path}:{os.environ['PATH']}"))
+    assert "did not answer in time" in r.error and ("is an address for examples" in r.closed["hint"]) == example
+
+
 def test_hangs_up(site):
     """Every time: one that is dropped comes back a few times before it is said."""
     s = socket.create_server(("127.0.0.1", 0))

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from aws_front import POOLS, REGION, SLIPWAY, AwsFront, Cloud, client, ours
-from harness import until
+from harness import ROOT, until
 
 WHOLE = {"vpc": 1, "gateway": 1, "subnet": 6, "table": 2, "nat": 1, "address": 1, "group": 3, "interface": 5, "instance": 5, "volume": 8, "balancer": 1, "targets": 1}
 CALLS_MOST = 16  # of a plan without changes
@@ -612,6 +612,29 @@ def test_init_asks(front, tmp_path):
                            env={k: v for k, v in c.env().items() if not k.startswith("AWS_")})
     assert other.returncode == 0 and "could not be asked" not in other.stderr and front.log == []  # no credentials, no question
     assert "region: eu-central-1" in (tmp_path / "other.yaml").read_text()
+
+
+def test_the_example_as_it_is(front, tmp_path):
+    """examples/aws.yaml, unchanged: made, nothing to do, removed. moto knows no image of Debian's account, so it gets one."""
+    from moto.backends import get_backend
+    c = Cloud(front, tmp_path)
+    c.file.write_text((ROOT / "examples" / "aws.yaml").read_text())
+    id = client(front, "ec2").register_image(Name="debian-12-amd64-20260601-2130", Architecture="x86_64", RootDeviceName="/dev/xvda")["ImageId"]
+    for account in get_backend("ec2").values():
+        if id in account[REGION].amis:
+            account[REGION].amis[id].owner_id = "136693071363"
+    front.images = set()
+    assert c.slipway("check")[0].startswith("kraken: Kubernetes ")
+    plan = c.slipway("plan")[0]
+    for line in ("machines of pool control: 3 × m7i.large", "machines of pool etcd: 3 × m7i.large", "machines of pool worker: 6 × m7i.xlarge"):
+        assert f"  aws: {line}" in plan, plan
+    front.made = []
+    c.tool("up")
+    assert len(c.machines()) == 12 and {m["state"] for m in c.machines().values()} == {"running"} and unique(front)
+    front.log, front.made = [], []
+    assert c.tool("survey")[-1] == {"changes": False} and calls(front) <= CALLS_MOST
+    c.tool("down")
+    client(front, "ec2").deregister_image(ImageId=id)
 
 
 # ---- slipway itself ----

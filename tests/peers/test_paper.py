@@ -573,6 +573,49 @@ def test_plan(boats):
     slipway("down", "--yes")
 
 
+def test_the_example_as_it_is(tmp_path):
+    """examples/openstack.yaml, unchanged: made, nothing to do, removed."""
+    b = Boats(tmp_path, text=(ROOT / "examples" / "openstack.yaml").read_text())
+    foreign = json.dumps(b.cloud.things, sort_keys=True)
+    b.cloud.flavors += [{"id": f"f{name}", "name": name, "vcpus": 4, "ram": 8192, "disk": 40} for name in ("m1.small", "m1.large")]
+    (b.dir / "clouds.yaml").write_text(json.dumps({"clouds": {"taco-openstack": b.cloud.entry()}}))
+    assert "taco: " in drive(b, "check")
+    assert "6 servers m1.large" in drive(b, "plan") and not b.cloud.posts()
+    b.must("up")
+    assert len(b.listed()) == 6 and {m["state"] for m in b.listed().values()} == {"running"}
+    assert b.must("survey")[-1] == {"changes": False}
+    b.must("down")
+    assert json.dumps(b.cloud.things, sort_keys=True) == foreign
+    b.cloud.close()
+
+
+def test_no_host_in_a_zone(boats):
+    """The next zone of the pool is tried once; a pool with volumes stays where these are."""
+    cloud, full = boats.cloud, {"other"}
+    make = cloud.nova
+
+    def refuses(method, path, query, body):
+        status, answer = make(method, path, query, body)
+        if method == "POST" and path == ["servers"] and body["server"].get("availability_zone") in full:
+            cloud.things["servers"][answer["server"]["id"]].update(
+                {"status": "ERROR", "OS-EXT-STS:power_state": 0, "fault": {"message": "No valid host was found. There are not enough hosts available."}})
+        return status, answer
+    cloud.nova = refuses
+    boats.must("up")
+    found = boats.listed()
+    assert (found["worker-2"]["state"], found["worker-2"]["zone"]) == ("running", "nova") and len(cloud.things["servers"]) == 5
+    assert not cloud.twins(MARK) and boats.must("survey")[-1] == {"changes": False}
+    # none anywhere: one sentence, and nothing is in the way of the next run
+    boats.must("destroy", "worker-2")
+    full.add("nova")
+    status, said = boats.call("up")
+    assert status and "nova could not make the server: No valid host was found" in json.dumps(said), said
+    full.clear()
+    boats.must("up")
+    assert boats.listed()["worker-2"]["zone"] == "other"
+    boats.must("down")
+
+
 def test_user_data_has_no_secret(boats):
     import base64
     boats.must("up")

@@ -211,6 +211,13 @@ def test_no_certificates_of_a_cluster_that_is_not_there(tmp_path, verb):
     assert not (state / "rotation.json").exists() and not (state / "reports").exists()
 
 
+@pytest.mark.parametrize("both", [["--keep-volumes", "--delete-volumes"], ["--delete-volumes", "--no-cleanup"]])
+def test_volumes_have_one_fate(tmp_path, both):
+    (tmp_path / "cluster.yaml").write_text(UPGRADED)
+    r = slipway("down", "--yes", *both, cwd=tmp_path)
+    assert r.returncode == 2 and "exclude each other" in r.stderr, r.stderr
+
+
 @pytest.fixture
 def refusing(tmp_path):
     """The environment with an ssh and a proxy that reach nobody."""

@@ -26,17 +26,54 @@ static json_t *parsed(const char *text)
 /* A volume's source decides, and its policy; a driver's name does not. */
 static void volumes(void **state)
 {
-        struct outside_objects claims, kept;
+        struct outside o = { 0 };
         json_t *list = parsed("[" VOLUME("a", "Delete", "csi", CLAIM("data")) "," VOLUME(
                 "b", "Delete", "hostPath", CLAIM("b")) "," VOLUME("c", "Delete", "local",
                 CLAIM("c")) "," VOLUME("d", "Retain", "csi", CLAIM("d")) "," VOLUME("e", "Delete",
                 "nfs", "\"x\":1") ",{},null,{\"spec\":{\"claimRef\":{}}}]");
-        outside_claims(list, &arena, &claims, &kept);
-        assert_int_equal(claims.n, 1);
-        assert_string_equal(claims.v[0].name, "data");
-        assert_string_equal(claims.v[0].volume, "a");
-        assert_int_equal(kept.n, 1);
-        assert_string_equal(kept.v[0].name, "d");
+        outside_claims(&o, list, &arena);
+        assert_int_equal(o.claims.n, 1);
+        assert_string_equal(o.claims.v[0].name, "data");
+        assert_string_equal(o.claims.v[0].volume, "a");
+        assert_int_equal(o.kept.n, 1);
+        assert_string_equal(o.kept.v[0].name, "d");
+        assert_int_equal(o.policies.n, 0);
+        json_decref(list);
+}
+
+/* Whoever runs down may say otherwise than the policy; a volume that no driver made stays. */
+static void volumes_by_fate(void **state)
+{
+        static const char driven[] =
+                "{\"metadata\":{\"name\":\"r\\\"}\",\"annotations\":{\"pv.kubernetes.io/provisioned-by\":\"d\"}},\"spec\":"
+                "{\"persistentVolumeReclaimPolicy\":\"Retain\",\"csi\":{}," CLAIM("r") "}}";
+        struct str text CLEANUP(str_release) = { 0 };
+        struct outside o = { .fate = VOLUMES_KEEP };
+        char *whole CLEANUP(free_p) =
+                xasprintf("[%s,%s,%s,%s]", VOLUME("a", "Delete", "csi", CLAIM("data")),
+                        VOLUME("b", "Delete", "hostPath", CLAIM("b")),
+                        VOLUME("d", "Retain", "nfs", CLAIM("d")), driven);
+        json_t *list = parsed(whole);
+        outside_claims(&o, list, &arena);
+        assert_int_equal(o.claims.n, 0);
+        assert_int_equal(o.kept.n, 3);
+        assert_int_equal(o.policies.n, 1);
+        assert_string_equal(o.policies.v[0].name, "a");
+        outside_text(&o, &text);
+        assert_non_null(strstr(str_text(&text), "--keep-volumes"));
+        assert_null(strstr(str_text(&text), "this is deleted"));
+        assert_true(outside_any(&o));
+        o.fate = VOLUMES_DELETE;
+        outside_claims(&o, list, &arena);
+        assert_int_equal(o.claims.n, 2);
+        assert_int_equal(o.kept.n, 1);
+        assert_string_equal(o.kept.v[0].name, "d");
+        assert_int_equal(o.policies.n, 1);
+        str_truncate(&text, 0);
+        outside_policies(&o.policies, o.fate, &text);
+        assert_string_equal(str_text(&text),
+                "---\n{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"r\\\"}\"},"
+                "\"spec\":{\"persistentVolumeReclaimPolicy\":\"Delete\"}}\n");
         json_decref(list);
 }
 
@@ -179,7 +216,8 @@ static void texts(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(volumes), cmocka_unit_test(holders),
+        const struct CMUnitTest tests[] = { cmocka_unit_test(volumes),
+                cmocka_unit_test(volumes_by_fate), cmocka_unit_test(holders),
                 cmocka_unit_test(circle), cmocka_unit_test(releases), cmocka_unit_test(texts) };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         arena_release(&arena);

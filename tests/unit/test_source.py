@@ -50,6 +50,14 @@ def test_includes_inside_cluster_point_left():
     assert not bad, "\n".join(bad)
 
 
+def test_nothing_in_cluster_names_a_cloud():
+    """A cloud's own things stay behind provider/provider.h."""
+    words = re.compile(r"openstack|\baws\b|amazon|neutron|\bnova\b|octavia|cinder|\bec2\b|provider/(?!provider\.h|bastion\.h)|\"cloud/", re.I)
+    bad = [f"{path.relative_to(ROOT)}:{i}: {line.strip()}" for d in ("cluster", "run", "ui") for path in sorted((ROOT / "src" / d).rglob("*.[ch]"))
+           for i, line in enumerate(path.read_text().splitlines(), 1) if words.search(line)]
+    assert not bad, "\n".join(bad)
+
+
 def test_no_folder_is_crowded():
     folders = [d for d in sorted((ROOT / "src").rglob("*")) if d.is_dir() and d != ROOT / "src" / "cmd"]
     big = [f"{d.relative_to(ROOT)}: {n} files" for d in folders if (n := len(list(d.glob("*.c")))) > FILES_MAX]

@@ -33,7 +33,7 @@ int leaks_find(struct site *s, const char *prefix, struct leaks *out, struct err
                 error_set(err, ENOTSUP, EXIT_USAGE,
                         "provider %s creates nothing in a cloud that could be left over",
                         s->ops->name);
-                return error_hint(err, "leaks is for the providers openstack and aws");
+                return error_hint(err, "leaks is for providers that create machines in a cloud");
         }
         int r = prefix ? leaks_prefix(s, prefix, err) : 0;
         if (r == 0)

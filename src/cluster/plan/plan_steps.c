@@ -79,6 +79,7 @@ static const struct plan_row {
         [PLAN_CHART] = { "chart", "install or upgrade the release", NULL, FORMER_FILE },
         [PLAN_END_RELEASE] = { "uninstall", "uninstall the release before the cluster is removed",
                 "its objects are deleted", "'slipway up'" },
+        [PLAN_POLICIES] = { "reclaim policies", "change the reclaim policy of volumes" },
         [PLAN_BALANCERS] = { "load balancers",
                 "delete Services of type LoadBalancer, and wait until they are deleted",
                 "their addresses stop answering" },

@@ -55,6 +55,7 @@ enum plan_kind {
         PLAN_MANIFESTS,   /* of services.addons and services.manifests */
         PLAN_CHART,       /* installed or upgraded */
         PLAN_END_RELEASE, /* uninstalled, before the cluster goes */
+        PLAN_POLICIES,    /* of volumes: what becomes of them, before the cluster goes */
         PLAN_BALANCERS,   /* Services of type LoadBalancer, before the cluster goes */
         PLAN_VOLUMES,     /* that go with their claims, before the cluster goes */
         PLAN_KINDS

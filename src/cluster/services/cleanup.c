@@ -110,7 +110,7 @@ static void on_first_lists(struct outside_look *l, const char *error)
         if (first_failed(f, error))
                 return;
         outside_balancers(l->lists[OUTSIDE_SERVICES], a, &f->found->balancers);
-        outside_claims(l->lists[OUTSIDE_VOLUMES], a, &f->found->claims, &f->found->kept);
+        outside_claims(f->found, l->lists[OUTSIDE_VOLUMES], a);
         if (f->found->claims.n)
                 outside_ask(l, OUTSIDE_HOLDERS, on_first_holders);
         else
@@ -156,6 +156,7 @@ static void step_outside(struct step *step)
         struct error err CLEANUP(error_release) = { 0 };
         struct first_look *f = arena_new(s->arena, struct first_look);
         f->found = arena_new(s->arena, struct outside);
+        f->found->fate = s->volumes_fate;
         f->look.op.release = outside_look_release;
         op_begin(&f->look.op, s, step);
         if (site_kube(s, &err) < 0) {

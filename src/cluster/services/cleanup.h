@@ -17,6 +17,7 @@ struct step *cleanup_observe_step(struct site *s);
  */
 void cleanup_steps(struct site *s, struct plan *p);
 
+void step_policies(struct step *s);  /* arg: site */
 void step_balancers(struct step *s); /* arg: site */
 void step_volumes(struct step *s);   /* arg: site */
 

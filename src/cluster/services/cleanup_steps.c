@@ -14,6 +14,7 @@
 struct cleaning {
         struct outside_look look;
         const char *what;            /* "load balancers" */
+        bool changes;                /* they are changed, not deleted */
         struct outside_objects left; /* seen last */
         size_t first;                /* how many there were */
         int64_t end, again;          /* when the time is over; of the next order */
@@ -24,10 +25,12 @@ struct cleaning {
 static void cleaning_late(struct cleaning *c)
 {
         char *names CLEANUP(free_p) = outside_names(&c->left, true);
-        op_fail(&c->look.op, ETIMEDOUT, EXIT_STEP, STOP_HINT,
-                "not deleted after %u s: %s%s%s; its resources outside the cluster may still exist and cost money",
-                c->look.op.site->cleanup, *names ? names : c->what, c->trouble ? "; the API: " : "",
-                c->trouble ? c->trouble : "");
+        op_fail(&c->look.op, ETIMEDOUT, EXIT_STEP, STOP_HINT, "not %s after %u s: %s%s%s%s",
+                c->changes ? "changed" : "deleted", c->look.op.site->cleanup,
+                *names ? names : c->what, c->trouble ? "; the API: " : "",
+                c->trouble ? c->trouble : "",
+                c->changes ? ""
+                           : "; its resources outside the cluster may still exist and cost money");
 }
 
 static void cleaning_later(struct cleaning *c)
@@ -56,11 +59,10 @@ static void on_cleaning_deleted(const char *error, void *arg)
                 cleaning_later(c);
 }
 
-static void cleaning_order(struct cleaning *c, const struct str *documents)
+static void cleaning_order(struct cleaning *c, enum kube_verb verb, const struct str *documents)
 {
         c->again = clock_ms() + AGAIN_MS;
-        kube_objects(
-                c->look.op.site->kube, KUBE_DELETE, str_text(documents), on_cleaning_deleted, c);
+        kube_objects(c->look.op.site->kube, verb, str_text(documents), on_cleaning_deleted, c);
 }
 
 /* True: none is left, and the step is done. */
@@ -74,7 +76,8 @@ static bool cleaning_over(struct cleaning *c)
                 return false;
         }
         if (c->first) {
-                step_changed(c->look.op.step, "%s: %zu deleted", c->what, c->first);
+                step_changed(c->look.op.step, "%s: %zu %s", c->what, c->first,
+                        c->changes ? "changed" : "deleted");
                 op_done(&c->look.op, NULL);
         } else
                 op_unchanged(&c->look.op);
@@ -108,7 +111,7 @@ static void on_balancers(struct outside_look *l, const char *error)
         if (cleaning_over(c))
                 return;
         if (documents.len)
-                cleaning_order(c, &documents);
+                cleaning_order(c, KUBE_DELETE, &documents);
         else
                 cleaning_later(c);
 }
@@ -138,18 +141,19 @@ static void on_volume_holders(struct outside_look *l, const char *error)
         outside_holders(l->lists, &c->left, l->op.site->arena, &holders);
         outside_documents(&holders, false, &documents);
         outside_documents(&c->left, true, &documents); /* `going` is the volume's */
-        cleaning_order(c, &documents);
+        cleaning_order(c, KUBE_DELETE, &documents);
 }
 
 static void on_volumes(struct outside_look *l, const char *error)
 {
         struct cleaning *c = (struct cleaning *)l;
-        struct outside_objects kept;
+        struct outside now = { .fate = l->op.site->volumes_fate };
         if (error) {
                 cleaning_trouble(c, error);
                 return;
         }
-        outside_claims(l->lists[OUTSIDE_VOLUMES], l->op.site->arena, &c->left, &kept);
+        outside_claims(&now, l->lists[OUTSIDE_VOLUMES], l->op.site->arena);
+        c->left = now.claims;
         if (cleaning_over(c))
                 return;
         if (clock_ms() >= c->again)
@@ -166,6 +170,38 @@ static void volumes_ask(struct op *o)
 void step_volumes(struct step *step)
 {
         volumes_ask(&cleaning_new(step, "volumes, with their claims", volumes_ask)->look.op);
+}
+
+/* ---- volumes whose policy says otherwise ---- */
+
+/* Before anything is deleted: a release or a claim that goes would take its volume along. */
+static void on_policies(struct outside_look *l, const char *error)
+{
+        struct cleaning *c = (struct cleaning *)l;
+        struct outside now = { .fate = l->op.site->volumes_fate };
+        struct str documents CLEANUP(str_release) = { 0 };
+        if (error) {
+                cleaning_trouble(c, error);
+                return;
+        }
+        outside_claims(&now, l->lists[OUTSIDE_VOLUMES], l->op.site->arena);
+        c->left = now.policies;
+        if (cleaning_over(c))
+                return;
+        outside_policies(&c->left, now.fate, &documents);
+        cleaning_order(c, KUBE_APPLY, &documents);
+}
+
+static void policies_ask(struct op *o)
+{
+        outside_ask((struct outside_look *)o, 1U << OUTSIDE_VOLUMES, on_policies);
+}
+
+void step_policies(struct step *step)
+{
+        struct cleaning *c = cleaning_new(step, "reclaim policies of volumes", policies_ask);
+        c->changes = true;
+        policies_ask(&c->look.op);
 }
 
 /* ---- releases ---- */
@@ -237,14 +273,20 @@ void cleanup_steps(struct site *s, struct plan *p)
                 return;
         struct plan_step **releases =
                                  arena_array(s->arena, struct plan_step *, o->release_count + 1),
-                         *held[2] = { NULL, NULL };
+                         *held[2] = { NULL, NULL },
+                         *policies = o->policies.n ? plan_add(p, PLAN_POLICIES, NULL) : NULL;
         for (size_t i = 0; i < o->release_count; i++)
                 releases[i] = release_step(s, p, &o->releases[i]);
         if (o->balancers.n)
                 held[0] = plan_add(p, PLAN_BALANCERS, NULL);
         if (o->claims.n)
                 held[1] = plan_add(p, PLAN_VOLUMES, NULL);
+        for (size_t k = 0; policies && k < ARRAY_SIZE(held); k++)
+                if (held[k])
+                        plan_after(held[k], policies);
         for (size_t i = 0; i < o->release_count; i++) {
+                if (policies)
+                        plan_after(releases[i], policies);
                 for (size_t k = 0; k < ARRAY_SIZE(held); k++)
                         if (held[k] && o->holds[i])
                                 plan_after(held[k], releases[i]);

@@ -4,6 +4,7 @@
 #define SLIPWAY_SITE_H
 
 #include "addon/addon.h"
+#include "addon/outside.h"
 #include "cluster/site/record.h"
 #include "run/run.h"
 #include "deliver/link/link.h"
@@ -185,9 +186,10 @@ struct site {
                                       the plan is to make it, and nothing is asked of nodes */
         bool only_stage;           /* the plan ends when the nodes have got what an upgrade needs */
         const struct reboot_request *reboot; /* asked for (plan/reboot.h); NULL: none */
-        unsigned consoles; /* that were asked for, of machines that did not answer */
-        unsigned cleanup;  /* seconds for what a cluster that goes has outside itself; 0: it is left
-                              there */
+        unsigned consoles;              /* that were asked for, of machines that did not answer */
+        enum volumes_fate volumes_fate; /* of a cluster that goes */
+        unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
+                             there */
         struct step *artifacts, *plan;
         struct plan *steps; /* the plan, once it was made */
         struct kube *kube;

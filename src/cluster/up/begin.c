@@ -64,6 +64,7 @@ static const struct {
         [PLAN_MANIFESTS] = { step_service_manifests },
         [PLAN_CHART] = { step_chart },
         [PLAN_END_RELEASE] = { step_uninstall },
+        [PLAN_POLICIES] = { step_policies },
         [PLAN_BALANCERS] = { step_balancers },
         [PLAN_VOLUMES] = { step_volumes },
 };

@@ -1,5 +1,6 @@
 /* Why a link ended, as a sentence with a hint. ssh and sudo print the reason in English (LC_ALL=C);
  * the table has the common messages. */
+#include "base/ip.h"
 #include "deliver/link/state.h"
 
 /* Before the node's shell has answered; before the agent's HELLO; after that. */
@@ -378,12 +379,31 @@ static const struct cause *error_find(struct link *l, int status, const char **l
         return when == LATER ? &ended : &not_started;
 }
 
+/* What documentation writes (RFC 5737, RFC 3849), and 'slipway init': no host has it. */
+static bool address_of_examples(const char *host)
+{
+        static const char *const ranges[] = { "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",
+                "2001:db8::/32" };
+        struct ip ip;
+        struct cidr range;
+        for (size_t i = 0; ip_parse(host, &ip) && i < ARRAY_SIZE(ranges); i++)
+                if (cidr_parse(ranges[i], &range, NULL) && cidr_contains(&range, &ip))
+                        return true;
+        return false;
+}
+
 void link_explain(struct link *l, int status, struct error *err)
 {
         struct facts_of f = { .l = l, .line = last_word(&l->talk) };
         const struct cause *c = error_find(l, status, &f.line);
         error_set(
                 err, c->code, c->status, "node %s: %s", l->target.name, error_expand(&f, c->what));
-        error_hint(err, "%s", error_expand(&f, c->hint));
+        if ((c->code == ETIMEDOUT || c->code == EHOSTUNREACH) &&
+                address_of_examples(l->target.host))
+                error_hint(err,
+                        "%s is an address for examples: write the machine's own into cluster.yaml",
+                        l->target.host);
+        else
+                error_hint(err, "%s", error_expand(&f, c->hint));
         str_release(&f.out);
 }

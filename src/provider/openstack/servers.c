@@ -85,6 +85,20 @@ static void wait_is_active(struct os_wait *w, const struct os_server *s)
         os_wait_end(w, NULL);
 }
 
+/* Where a host may be free when there is none in the node's own zone. Volumes bind it to that. */
+static const char *zone_elsewhere(const struct os_wait *w)
+{
+        const struct pool *p = w->m->node->pool;
+        const struct strings *z = p->zones.n ? &p->zones : &w->os->options->zones;
+        return z->n > 1 && !p->volumes.n && !p->root_volume.src ? z->v[w->m->node->index % z->n]
+                                                                : NULL;
+}
+
+static void on_failed_goes(const struct call_reply *reply, void *arg)
+{
+        wait_begin(arg, WAIT_CLEAR, 0);
+}
+
 static void on_failed_deleted(const struct call_reply *reply, void *arg)
 {
         struct os_wait *w = arg;
@@ -96,10 +110,11 @@ static void on_failed_deleted(const struct call_reply *reply, void *arg)
 static void wait_is_error(struct os_wait *w, const struct os_server *s)
 {
         struct pair args[] = { { "id", s->id }, { 0 } };
+        bool again = !w->why && s->fault && strstr(s->fault, "No valid host") && zone_elsewhere(w);
         w->why = arena_strdup(w->os->run->arena, s->fault ? s->fault : "it says no reason");
         call_start(os_session(w->os->async.session), &os_calls[OS_DELETE_SERVER],
                 &(struct call_args){ .args = args, .resource = w->m->node->name },
-                on_failed_deleted, w);
+                again ? on_failed_goes : on_failed_deleted, w);
 }
 
 /* True: the wait is over, or goes on by itself. */
@@ -244,7 +259,7 @@ static json_t *server_body(const struct os_wait *w, struct error *err)
         const struct os_image *image = os_image_of(os, n->pool);
         const struct os_server_group *group = os_server_group_of(os, n->pool);
         const struct os_spot *spot = wait_spot(w);
-        const char *zone = os_zone_of(os, n);
+        const char *zone = w->why ? zone_elsewhere(w) : os_zone_of(os, n); /* why: the second try */
         struct str data CLEANUP(str_release) = { 0 }, text CLEANUP(str_release) = { 0 };
         if (!flavor || !image || !spot || !spot->port) {
                 error_set(err, ENOENT, EXIT_STEP, "its flavor, image or port is not known");
