@@ -15,7 +15,7 @@ KUBECTL = build/demo/kubectl --kubeconfig build/demo/kubeconfig
 demo:
 	@echo "demo: makes the cluster of $(DEMO_YAML) with machines on this computer. What is there already is kept; make demo again goes on where it stopped."
 	@echo "demo: 1. packages that it needs (some minutes, once)  2. slipway itself (a minute, once)"
-	@echo "demo: 3. Kubernetes' programs (once): downloaded, or built from Go modules where upstream cannot be reached (half an hour or more; it says how long)"
+	@echo "demo: 3. Kubernetes' programs (once): downloaded, or built from Go modules where upstream cannot be reached (about a quarter of an hour on two cores; it says how long)"
 	@echo "demo: 4. the cluster (a minute or two)"
 	@scripts/setup.sh demo
 	@$(MAKE) --no-print-directory build

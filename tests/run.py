@@ -258,7 +258,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-addons_built_in": (soak("addons_built_in"), ["build", "upstream", "addons"]),
     "soak-ingress": (soak("ingress"), ["build", "upstream", "addons", "ingress"]),
     "soak-addons_more": (soak("addons_more"), ["build", "upstream", "addons"]),
-    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers"]),  # every fault at every call; the cloud controllers
+    "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers", "volumes"]),  # every fault at every call; the cloud controllers and CSI drivers
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     **{f"soak-{Path(p).stem.removeprefix('test_')}": (lambda log, p=p: pytest(log, "-rP", "-m", "soak", f"tests/{p}"), ["build", "upstream"]) for p in SOAKED_CLOUDS},
     "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous", "terraform"]),
@@ -301,6 +301,7 @@ UPSTREAM = {
     "login": "login",  # dex and kubelogin
     "fabrics": "fabrics",  # Calico: long, and only for soak
     "controllers": "clouds",  # the cloud controller managers of OpenStack and AWS: likewise
+    "volumes": "volumes",  # Cinder's CSI driver and its sidecars: likewise
     "conformance": "conformance",  # upstream's e2e.test and the program of its pods: likewise
     "terraform": "terraform",  # OpenTofu and its provider for OpenStack: likewise
 }

@@ -62,12 +62,12 @@ void outside_text(const struct outside *o, struct str *out)
 {
         if (o && o->blind)
                 text_addf(out,
-                        "The API does not answer (%s): load balancers and volumes that the cluster has outside itself are not deleted, and may be left there.\n",
+                        "The API does not answer (%s): load balancers and volumes that the cluster has outside itself are not deleted, and may remain.\n",
                         o->blind);
         if (!o || o->blind)
                 return;
         if (outside_any(o))
-                text_addf(out, "Before the nodes go, this is deleted in the cluster:\n");
+                text_addf(out, "Before the nodes are removed, this is deleted in the cluster:\n");
         show_releases(o, out);
         outside_show_objects(&o->balancers, "Service of type LoadBalancer",
                 "Services of type LoadBalancer", "", out);
@@ -75,7 +75,7 @@ void outside_text(const struct outside *o, struct str *out)
                 "PersistentVolumeClaims with their volumes",
                 o->holders.n ? ", and the pods that use them" : "", out);
         if (o->kept.n)
-                text_addf(out, "This stays where it is, because its reclaim policy is Retain:\n");
+                text_addf(out, "This is not deleted, because its reclaim policy is Retain:\n");
         outside_show_objects(&o->kept, "PersistentVolume", "PersistentVolumes", "", out);
 }
 

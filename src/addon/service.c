@@ -60,6 +60,35 @@ static bool revision_is(const json_t *secret, const char *name, const char *ns)
                revision_of(secret);
 }
 
+static bool state_pending(const char *state)
+{
+        return has_prefix(state, "pending-") || streq(state, "uninstalling");
+}
+
+/* The number that slipway gave the revision; helm copies it to those that others make. */
+static bool revision_own(const json_t *secret)
+{
+        const char *at = service_label(secret, SERVICE_LABEL_REVISION);
+        char *number CLEANUP(free_p) = xasprintf("%ld", revision_of(secret));
+        return at && streq(at, number);
+}
+
+/* Whether slipway's revision before the newest one failed or was cut off: then the newest one is
+ * what helm went back to. */
+static bool revision_went_back(const struct service *s, const json_t *secrets)
+{
+        size_t i;
+        const json_t *secret;
+        json_array_foreach(secrets, i, secret)
+        {
+                const char *state = service_label(secret, "status");
+                if (revision_is(secret, s->name, s->ns) && revision_of(secret) == s->revision - 1)
+                        return state && revision_own(secret) &&
+                               (streq(state, "failed") || state_pending(state));
+        }
+        return false;
+}
+
 void service_revisions(struct service *s, struct arena *a, const json_t *secrets)
 {
         size_t i;
@@ -82,19 +111,13 @@ void service_revisions(struct service *s, struct arena *a, const json_t *secrets
                 return;
         const char *state = service_label(newest, "status"),
                    *had = service_label(newest, SERVICE_LABEL_INPUTS),
-                   *at = service_label(newest, SERVICE_LABEL_REVISION),
                    *version = service_label(newest, SERVICE_LABEL_CHART);
-        char *now CLEANUP(free_p) = xasprintf("%ld", s->revision);
         s->state = arena_strdup(a, state ? state : "unknown");
         s->had = had ? arena_strdup(a, had) : NULL;
-        s->drifted = had && !(at && streq(at, now));
+        s->went_back = had && !revision_own(newest) && revision_went_back(s, secrets);
+        s->drifted = had && !revision_own(newest) && !s->went_back;
         if (!s->version && version)
                 s->version = arena_strdup(a, version);
-}
-
-static bool state_pending(const char *state)
-{
-        return has_prefix(state, "pending-") || streq(state, "uninstalling");
 }
 
 void service_decide(struct service *s, struct arena *a)
@@ -116,6 +139,9 @@ void service_decide(struct service *s, struct arena *a)
                 s->note = arena_printf(a, "revision %ld is %s", s->revision, s->state);
         } else {
                 s->action = streq(s->had, s->inputs) ? SERVICE_KEEP : SERVICE_CHANGE;
+                if (s->went_back && s->action == SERVICE_CHANGE)
+                        s->note = arena_printf(
+                                a, "revision %ld failed, and was rolled back", s->revision - 1);
         }
 }
 

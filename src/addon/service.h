@@ -47,6 +47,7 @@ struct service {
         const char *state;       /* of the newest revision: "deployed", …; NULL: there is none */
         long revision, deployed; /* the newest, and the newest that was deployed; 0: none */
         bool drifted;            /* the newest revision was not made by slipway */
+        bool went_back;          /* but by helm, after one of slipway's that failed */
         bool placed;             /* its namespace exists, so the API can judge its objects */
         /* and has done so, as strictly as helm by the API's schemas, which helm reads for long */
         bool judged;
@@ -61,7 +62,8 @@ struct services_found {
 
 /* What decides whether a release is as wanted: the chart's bytes, its values and its namespace. */
 void service_inputs(const struct chart *c, const char *package_digest, char out[SERVICE_INPUTS]);
-/* Fills in revision, deployed, state, had and drifted from the metadata of helm's Secrets. */
+/* Fills in revision, deployed, state, had, drifted and went_back from the metadata of helm's
+ * Secrets. */
 void service_revisions(struct service *s, struct arena *a, const json_t *secrets);
 /* Decides the action of a chart whose `inputs` and revisions are known. */
 void service_decide(struct service *s, struct arena *a);
@@ -78,6 +80,8 @@ json_t *service_diff(const json_t *before, const json_t *after, const char *ns);
  * itself writes (status, versions). All in the order of `wanted`; null: not there, not judged. */
 void service_diff_live(
         const json_t *wanted, const json_t *is, const json_t *would, json_t *changes);
+/* Of a built-in kind that has no namespaces. */
+bool service_cluster_wide(const json_t *object);
 /* "ConfigMap shop/web"; malloc'd. */
 char *service_object_name(const json_t *object, const char *ns);
 /* Objects of `before` that are not in `after`, as {apiVersion, kind, metadata: {name, namespace}};

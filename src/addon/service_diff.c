@@ -1,6 +1,7 @@
 /* What differs between objects that are there and objects that are wanted: by name, then field by
  * field. */
 #include "addon/service.h"
+#include "kube/kinds.h"
 
 #define FIELDS_MAX 12 /* of one object; the rest is counted */
 #define VALUE_MAX  60 /* characters of a value */
@@ -41,10 +42,16 @@ static const json_t *diff_find(const json_t *list, const json_t *object, const c
         return NULL;
 }
 
+bool service_cluster_wide(const json_t *object)
+{
+        struct kind k = kind_built_in(diff_text(object, "apiVersion"), diff_text(object, "kind"));
+        return k.plural && !k.namespaced;
+}
+
 char *service_object_name(const json_t *object, const char *ns)
 {
         const char *its = diff_meta(object, "namespace");
-        its = *its ? its : ns;
+        its = service_cluster_wide(object) ? "" : *its ? its : ns;
         return xasprintf("%s %s%s%s", diff_text(object, "kind"), its, *its ? "/" : "",
                 diff_meta(object, "name"));
 }
@@ -67,13 +74,23 @@ static char *diff_value(const json_t *v)
         return text;
 }
 
+/* Of a Secret: kubectl writes its values into an annotation, too. */
+static bool diff_hides(const char *path)
+{
+        static const char *const hidden[] = { "data", "stringData", "metadata.annotations" };
+        bool hides = streq(path, "metadata");
+        for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+                hides |= has_prefix(path, hidden[i]);
+        return hides;
+}
+
 static void diff_report(struct fields *f, const char *path, const json_t *a, const json_t *b)
 {
         if (json_array_size(f->list) == FIELDS_MAX) {
                 f->more++;
                 return;
         }
-        bool masked = f->secret && (has_prefix(path, "data") || has_prefix(path, "stringData"));
+        bool masked = f->secret && diff_hides(path);
         char *was CLEANUP(free_p) = diff_value(a), *is CLEANUP(free_p) = diff_value(b);
         char *line = masked ? xasprintf("%s: %s", path,
                                       !a   ? "added"

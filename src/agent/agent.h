@@ -222,6 +222,8 @@ bool kernel_has(const char *module); /* loaded, or built in */
 bool kernel_may(const char *module); /* or loadable */
 
 /* netlink.c */
+/* Sends one request; the error in the answer, 0 for none or for any other answer. */
+int netlink_ask(int protocol, const void *message, size_t len);
 bool link_kind_works(const char *kind);
 bool nftables_works(void);
 

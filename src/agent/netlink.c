@@ -24,8 +24,7 @@ struct message {
         uint8_t body[64];
 };
 
-/* The error in the answer; 0 for none or for any other answer. */
-static int netlink_ask(int protocol, const struct message *m)
+int netlink_ask(int protocol, const void *message, size_t len)
 {
         struct {
                 struct message m;
@@ -36,7 +35,7 @@ static int netlink_ask(int protocol, const struct message *m)
         if (fd < 0)
                 return -errno;
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-        if (send(fd, m, m->len, 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 20)
+        if (send(fd, message, len, 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 20)
                 return -errno;
         memcpy(&code, answer.m.body, sizeof(code));
         return answer.m.type == MSG_ERROR ? code : 0;
@@ -65,7 +64,8 @@ bool link_kind_works(const char *kind)
         m.len += (uint32_t)attribute(m.body + 16, ATTR_LINKINFO, info, n);
         pid_t pid = fork();
         if (pid == 0) {
-                int r = unshare(CLONE_NEWNET) < 0 ? -EOPNOTSUPP : netlink_ask(NETLINK_ROUTE, &m);
+                int r = unshare(CLONE_NEWNET) < 0 ? -EOPNOTSUPP
+                                                  : netlink_ask(NETLINK_ROUTE, &m, m.len);
                 _exit(r == -EOPNOTSUPP || r == -EPERM);
         }
         return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
@@ -74,6 +74,6 @@ bool link_kind_works(const char *kind)
 bool nftables_works(void)
 {
         struct message m = { .len = 16 + 4, .type = MSG_NFT_GETGEN, .flags = FLAG_REQUEST };
-        int r = netlink_ask(NETLINK_NETFILTER, &m);
+        int r = netlink_ask(NETLINK_NETFILTER, &m, m.len);
         return r == 0 || r == -EPERM;
 }

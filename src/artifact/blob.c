@@ -123,16 +123,8 @@ int blob_add(struct blob *b, const void *data, size_t n, struct error *err)
 {
         EVP_DigestUpdate(b->sum, data, n);
         b->size += (int64_t)n;
-        for (const char *p = data; n;) {
-                ssize_t w = write(b->fd, p, n);
-                if (w < 0 && errno == EINTR)
-                        continue;
-                if (w < 0)
-                        return cache_failed(b->cache, errno, err);
-                p += w;
-                n -= (size_t)w;
-        }
-        return 0;
+        int r = write_all(b->fd, data, n);
+        return r < 0 ? cache_failed(b->cache, -r, err) : 0;
 }
 
 static void digest_hex(EVP_MD_CTX *sum, char digest[65])

@@ -401,7 +401,7 @@ void want_resolved(
                 error_set(&err, ESTALE, EXIT_STATE, "its digest is %.12s…, and %s pins %.12s…",
                         digest, f->lock_path, w->pinned);
                 error_hint(&err,
-                        "if the change is meant, remove the line of %s from %s and run again",
+                        "if the change is intended, remove the line of %s from %s and run again",
                         w->key, f->lock_path);
                 want_failed(f, w, j->source, &err);
                 for (size_t i = 0; i < j->count; i++) /* another source has it now */

@@ -96,7 +96,7 @@ static int from_bundle(struct fetch *f, struct want *w, struct error *err)
                         "%s/bundle.lock has another digest (%.12s…) than %s (%.12s…)", f->bundle,
                         e.digest, f->lock_path, w->pinned);
                 return error_hint(err,
-                        "if the change is meant, remove the line of %s from %s and run again",
+                        "if the change is intended, remove the line of %s from %s and run again",
                         w->key, f->lock_path);
         }
         job_join(f, w, &copy_job, e.digest);

@@ -60,6 +60,10 @@ static const struct origin origins[] = {
         { "kube-vip-cloud-provider", NULL,             NULL,                 NULL,                    "kube-vip-cloud-provider", "kube-vip-cloud-provider" },
         { "openstack-cloud-controller-manager", NULL,  NULL,                 NULL,                    "openstack-cloud-controller-manager", "openstack-cloud-controller-manager" },
         { "cloud-controller-manager", NULL,            NULL,                 NULL,                    "cloud-controller-manager", "aws-cloud-controller-manager" },
+        { "csi-provisioner",         NULL,             NULL,                 NULL,                    "csi-provisioner", "csi-provisioner" },
+        { "csi-attacher",            NULL,             NULL,                 NULL,                    "csi-attacher", "csi-attacher" },
+        { "csi-resizer",             NULL,             NULL,                 NULL,                    "csi-resizer", "csi-resizer" },
+        { "cinder-csi-plugin",       NULL,             NULL,                 NULL,                    "cinder-csi-plugin", "cinder-csi-plugin" },
         { "traefik",                 NULL,             NULL,                 NULL,                    "traefik",     "traefik" },
         { "prometheus",              NULL,             NULL,                 NULL,                    "prometheus",  "prometheus" },
         { "node-exporter",           NULL,             NULL,                 NULL,                    "node-exporter", "node_exporter" },
@@ -77,6 +81,8 @@ static const struct origin origins[] = {
 #define MULTUS   "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
 #define TOFU     "github.com/opentofu/opentofu"
 #define TF_OPENSTACK "github.com/terraform-provider-openstack/terraform-provider-openstack"
+#define CSI      "github.com/kubernetes-csi/external-"
+#define OPENSTACK "k8s.io/cloud-provider-openstack"
 #define STRIP    "-s -w"
 #define K8S_LDFLAGS \
         STRIP " -X k8s.io/component-base/version.gitVersion=v{v} -X k8s.io/client-go/pkg/version.gitVersion=v{v}" \
@@ -126,8 +132,13 @@ static const struct recipe recipes[] = {
         { "kube-vip", { "github.com/kube-vip/kube-vip" }, { "github.com/kube-vip/kube-vip" }, STRIP " -X main.Version=v{v}", .minutes = 4 },
         { "kube-vip-cloud-provider", { "github.com/kube-vip/kube-vip-cloud-provider" }, { "github.com/kube-vip/kube-vip-cloud-provider" },
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 5 },
-        { "openstack-cloud-controller-manager", { "k8s.io/cloud-provider-openstack" }, { "k8s.io/cloud-provider-openstack/cmd/openstack-cloud-controller-manager" },
-          STRIP " -X k8s.io/cloud-provider-openstack/pkg/version.Version=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
+        { "openstack-cloud-controller-manager", { OPENSTACK }, { OPENSTACK "/cmd/openstack-cloud-controller-manager" },
+          STRIP " -X " OPENSTACK "/pkg/version.Version=v{v} -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
+        /* no image is made of it: that one also has the programs that format and mount disks */
+        { "cinder-csi-plugin", { OPENSTACK }, { OPENSTACK "/cmd/cinder-csi-plugin" }, STRIP " -X " OPENSTACK "/pkg/version.Version=v{v}", .minutes = 4 },
+        { "csi-provisioner", { CSI "provisioner/v6" }, { CSI "provisioner/v6/cmd/csi-provisioner" }, STRIP " -X main.version=v{v}", .minutes = 4 },
+        { "csi-attacher", { CSI "attacher/v4" }, { CSI "attacher/v4/cmd/csi-attacher" }, STRIP " -X main.version=v{v}", .minutes = 3 },
+        { "csi-resizer", { CSI "resizer/v2" }, { CSI "resizer/v2/cmd/csi-resizer" }, STRIP " -X main.version=v{v}", .minutes = 3 },
         /* of AWS: its image has this name */
         { "cloud-controller-manager", { "k8s.io/cloud-provider-aws" }, { "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager" },
           STRIP " -X k8s.io/component-base/version.gitVersion=v{v}", .minutes = 6 },
@@ -167,6 +178,9 @@ static const struct image_origin images[] = {
         { "kube-vip-cloud-provider", "kube-vip-cloud-provider", "kube-vip-cloud-provider", "/kube-vip-cloud-provider", "65532:65532" },
         { "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "openstack-cloud-controller-manager", "/bin/openstack-cloud-controller-manager", "65532:65532" },
         { "cloud-controller-manager", "cloud-controller-manager", "aws-cloud-controller-manager", "/bin/aws-cloud-controller-manager", "65532:65532" },
+        { "csi-provisioner",         "csi-provisioner", "csi-provisioner",    "/csi-provisioner",                       "65532:65532" },
+        { "csi-attacher",            "csi-attacher", "csi-attacher",          "/csi-attacher",                          "65532:65532" },
+        { "csi-resizer",             "csi-resizer", "csi-resizer",            "/csi-resizer",                           "65532:65532" },
         { "traefik",                 "traefik",    "traefik",                 "/usr/local/bin/traefik",                 "65532:65532" },
         { "prometheus",              "prometheus", "prometheus",              "/bin/prometheus",                        "65534:65534" },
         { "node-exporter",           "node-exporter", "node_exporter",        "/bin/node_exporter",                     "65534:65534" },

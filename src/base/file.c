@@ -236,7 +236,8 @@ int lock_take(const char *path, const char *what, int *out, struct error *err)
                 holder[n > 0 ? strcspn(holder, "\n") : 0] = 0;
                 error_set(err, code, EXIT_STATE, "%s is locked by %s", path,
                         *holder ? holder : "another run");
-                return error_hint(err, "wait for that run to end; the lock goes with its process");
+                return error_hint(
+                        err, "wait for that run to end; the lock is released with its process");
         }
         write_holder(fd, what);
         *out = fd;

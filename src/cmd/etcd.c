@@ -1,6 +1,7 @@
 /* etcd: the members of the cluster's store; snapshots taken, tested and restored. */
 #include "cmd/etcd.h"
 #include "cmd/reach.h"
+#include "cmd/table.h"
 
 /* ---- members ---- */
 
@@ -42,7 +43,7 @@ static const char *state_of(const json_t *m)
                                                                     : "follower";
 }
 
-static void etcd_row_of(const json_t *m, const char *row[COL_COUNT], struct arena *a)
+static void etcd_row_of(const json_t *m, const char **row, struct arena *a)
 {
         const json_t *index = json_object_get(m, "raftIndex");
         row[COL_NAME] = etcd_text_of(m, "name");
@@ -56,29 +57,14 @@ static void etcd_row_of(const json_t *m, const char *row[COL_COUNT], struct aren
                                                           json_integer_value(index))
                                                 : NULL;
         row[COL_ALARMS] = json_string_value(json_array_get(json_object_get(m, "alarms"), 0));
-        for (int c = 0; c < COL_COUNT; c++)
-                row[c] = row[c] ? row[c] : "-";
 }
 
 static void print_members(const json_t *v, struct arena *a)
 {
-        const json_t *members = json_object_get(v, "members"),
-                     *problems = json_object_get(v, "problems");
-        size_t n = json_array_size(members);
-        const char *(*rows)[COL_COUNT] =
-                (const char *(*)[COL_COUNT])arena_array(a, const char *, (n + 1) * COL_COUNT);
-        int width[COL_COUNT] = { 0 };
-        memcpy(rows[0], titles, sizeof(titles));
-        for (size_t i = 0; i < n; i++)
-                etcd_row_of(json_array_get(members, i), rows[i + 1], a);
-        for (size_t i = 0; i <= n; i++)
-                for (int c = 0; c < COL_COUNT; c++)
-                        width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c])
-                                                                      : width[c];
-        for (size_t i = 0; i <= n; i++)
-                for (int c = 0; c < COL_COUNT; c++)
-                        print(c + 1 < COL_COUNT ? "%-*s" : "%-*s\n",
-                                c + 1 < COL_COUNT ? width[c] + 2 : 0, rows[i][c]);
+        const json_t *problems = json_object_get(v, "problems");
+        struct str text CLEANUP(str_release) = { 0 };
+        table_text(&text, titles, COL_COUNT, json_object_get(v, "members"), etcd_row_of, a);
+        print_text(stdout, str_text(&text));
         for (size_t i = 0; i < json_array_size(problems); i++)
                 print("- %s\n", json_string_value(json_array_get(problems, i)));
 }

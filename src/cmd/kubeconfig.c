@@ -2,9 +2,11 @@
  * the user's file. */
 #include <time.h>
 
-#include "cmd/merge.h"
+#include "base/print.h"
+#include "cmd/cmd.h"
 #include "node/facts.h"
 #include "pki/identity.h"
+#include "pki/merge_file.h"
 #include "provider/provider.h"
 
 /* Behind a jump host the API's address cannot be reached from this computer. Of several jump hosts,
@@ -96,6 +98,15 @@ static int read_identity(const struct options *o, struct cluster *c, struct iden
                 return r;
         error_release(err);
         return 0;
+}
+
+static int merge_kubeconfig(const struct options *o, const char *ours, struct error *err)
+{
+        char *path CLEANUP(free_p) = NULL, *current CLEANUP(free_p) = NULL;
+        int r = kubeconfig_merge_file(o->kubeconfig, ours, o->use, &path, &current, err);
+        if (r == 0)
+                print("merged into %s; the current context is %s\n", path, current);
+        return r;
 }
 
 int cmd_kubeconfig(const struct options *o, struct error *err)

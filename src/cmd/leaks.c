@@ -1,6 +1,7 @@
-/* leaks: what slipway created in a cloud and no longer belongs to a cluster. */
+/* leaks: lists and deletes what is left over in a cloud (cluster/leave/leaks.h). */
 #include <event2/event.h>
 
+#include "cluster/leave/leaks.h"
 #include "cmd/operate.h"
 #include "cmd/reach.h"
 
@@ -10,22 +11,12 @@ static json_t *leak_json(const struct leak *l)
                 l->name ? l->name : "", "prefix", l->prefix, "ours", (int)l->ours);
 }
 
-/* A removed node is no leak as long as the record has it: up removes it with its data. What the
- * provider says about nodes of the file stands. */
-static bool leak_recorded(const struct site *s, const struct leak *l)
-{
-        return l->ours && !s->provider.abandoned && l->name && !cluster_node(s->cluster, l->name) &&
-               records_find(&s->found.record, l->name);
-}
-
-static size_t leaks_print(const struct options *o, const struct site *s, const struct leaks *all)
+static size_t leaks_print(const struct options *o, const struct leaks *all)
 {
         json_t *list = json_array();
         size_t ours = 0, others = 0;
         for (size_t i = 0; i < all->n; i++) {
                 const struct leak *l = &all->v[i];
-                if (leak_recorded(s, l) || (!l->ours && s->provider.abandoned))
-                        continue;
                 ours += l->ours;
                 others += !l->ours;
                 json_array_append_new(list, leak_json(l));
@@ -63,53 +54,14 @@ static int leaks_confirm(const struct options *o, const struct site *s, size_t n
         return error_hint(err, "type %s, or give --yes", wanted);
 }
 
-static int leaks_delete(struct site *s, const struct leaks *all, struct error *err)
-{
-        int r = 0;
-        if (s->provider.abandoned)
-                return s->ops->cleanup(&s->provider, err);
-        for (size_t i = 0; r == 0 && i < all->n; i++)
-                if (all->v[i].ours && !leak_recorded(s, &all->v[i]))
-                        r = s->ops->leak_delete(&s->provider, &all->v[i], err);
-        return r;
-}
-
-/* The run's own prefix gives way to that of a cluster whose state directory is lost. */
-static int leaks_prefix(const struct options *o, struct site *s, struct error *err)
-{
-        const char *p = o->prefix;
-        if (!p)
-                return 0;
-        if (strlen(p) != 5 || strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789") != 5)
-                return error_set(err, EINVAL, EXIT_USAGE,
-                        "--prefix: '%s' is not five lower-case letters and digits", p);
-        if (s->identity.prefix && streq(s->identity.prefix, p)) {
-                error_set(err, EINVAL, EXIT_USAGE, "--prefix: %s is this cluster's own", p);
-                return error_hint(err, "'slipway down' deletes this cluster");
-        }
-        if (s->ops->close)
-                s->ops->close(&s->provider);
-        s->provider.prefix = p;
-        s->provider.abandoned = true;
-        return s->ops->list(&s->provider, s->machines, err);
-}
-
 /* Lists, asks, deletes, and lists again: what is left is said. */
 static int leaks_run(const struct options *o, struct site *s, struct error *err)
 {
-        struct leaks all = { 0 };
-        if (!s->ops->leaks) {
-                error_set(err, ENOTSUP, EXIT_USAGE,
-                        "provider %s creates nothing in a cloud that could be left over",
-                        s->ops->name);
-                return error_hint(err, "leaks is for the providers openstack and aws");
-        }
-        int r = leaks_prefix(o, s, err);
-        if (r == 0)
-                r = s->ops->leaks(&s->provider, &all, err);
+        struct leaks all;
+        int r = leaks_find(s, o->prefix, &all, err);
         if (r < 0)
                 return r;
-        size_t n = leaks_print(o, s, &all);
+        size_t n = leaks_print(o, &all);
         if (!o->delete || !n)
                 return 0;
         r = leaks_confirm(o, s, n, err);

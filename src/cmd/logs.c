@@ -1,9 +1,10 @@
-/* logs: the log of a component on a node, from systemd's journal (units) or from the kubelet's
- * files (static pods). */
+/* logs: the log of a component on a node, from systemd's journal (units), from the kubelet's files
+ * (static pods), or of the first boot; and a machine's console. */
 #include "cmd/reach.h"
 #include "config/fabric.h"
 
 #define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
+#define ON_ALL  (ON_KUBE | ROLE_ETCD)
 
 static bool containerd(const struct cluster *c) { return c->runtime.kind == RUNTIME_CONTAINERD; }
 static bool crio(const struct cluster *c) { return c->runtime.kind == RUNTIME_CRIO; }
@@ -11,6 +12,25 @@ static bool proxied(const struct cluster *c) { return c->network.proxy_mode != P
 static bool logs_flannel(const struct cluster *c) { return fabric_has(c, FABRIC_FLANNELD); }
 static bool logs_calico(const struct cluster *c) { return fabric_has(c, FABRIC_FELIX); }
 static bool logs_vip(const struct cluster *c) { return c->api.vip; }
+
+/* What reads the user-data at the first boot of machines that get some. */
+static bool logs_first_boot(const struct cluster *c, enum user_data format)
+{
+        const struct provider *p = &c->provider;
+        return p->kind == PROVIDER_OPENSTACK ? p->openstack.user_data == format
+               : p->kind == PROVIDER_AWS
+                       ? p->aws.user_data == format
+                       : p->kind == PROVIDER_TERRAFORM && p->terraform.user_data == format;
+}
+
+static bool logs_cloud_init(const struct cluster *c)
+{
+        return logs_first_boot(c, USER_DATA_CLOUD_INIT);
+}
+static bool logs_ignition(const struct cluster *c)
+{
+        return logs_first_boot(c, USER_DATA_IGNITION);
+}
 
 static const struct component_row {
         const char *name;
@@ -20,6 +40,7 @@ static const struct component_row {
         const char *inner; /* the pod's container */
         unsigned roles;
         bool (*wanted)(const struct cluster *c); /* NULL: always */
+        const char *file, *tag; /* without unit and pod: a file, or who wrote into the journal */
 } components[] = {
         { "apiserver", "kube-apiserver", NULL, "kube-apiserver", "kube-apiserver",
                 ROLE_CONTROL_PLANE, NULL },
@@ -38,6 +59,11 @@ static const struct component_row {
                 ON_KUBE, NULL },
         { "keepalived", "slipway-keepalived", "slipway-keepalived.service", "slipway-keepalived",
                 "keepalived", ROLE_CONTROL_PLANE, logs_vip },
+        { .name = "cloud-init",
+                .roles = ON_ALL,
+                .wanted = logs_cloud_init,
+                .file = "/var/log/cloud-init-output.log" },
+        { .name = "ignition", .roles = ON_ALL, .wanted = logs_ignition, .tag = "ignition" },
 };
 
 static bool runs_on(const struct component_row *row, const struct member *m)
@@ -51,6 +77,8 @@ static void list_components(const struct member *m, struct str *out, const char 
         for (size_t i = 0; i < ARRAY_SIZE(components); i++)
                 if (runs_on(&components[i], m))
                         str_addf(out, "%s%s", n++ ? between : "", components[i].name);
+        if (m->site->ops->console)
+                str_addf(out, "%sconsole", between);
 }
 
 static const struct component_row *find_component(
@@ -86,13 +114,21 @@ static const char *logs_script(
         const struct component_row *row, const char *lines, bool follow, struct arena *a)
 {
         struct str s CLEANUP(str_release) = { 0 };
-        const char *journal = arena_printf(a, "exec journalctl --no-pager -u %s -n %s%s",
-                row->unit ? row->unit : "", lines, follow ? " -f" : "");
+        const char *journal =
+                arena_printf(a, "exec journalctl --no-pager %s %s -n %s%s", row->tag ? "-t" : "-u",
+                        row->tag    ? row->tag
+                        : row->unit ? row->unit
+                                    : "",
+                        lines, follow ? " -f" : "");
         if (row->unit && row->pod)
                 str_addf(&s, "if systemctl cat %s >/dev/null 2>&1; then %s; fi; ", row->unit,
                         journal);
-        else if (row->unit)
+        else if (row->unit || row->tag)
                 str_add(&s, journal);
+        if (row->file)
+                str_addf(&s,
+                        "test -e %s || { echo \"there is no %s on this node\" >&2; exit 1; }; exec tail -n %s%s %s",
+                        row->file, row->file, lines, follow ? " -F" : "", row->file);
         if (row->pod)
                 str_addf(&s,
                         "f=$(ls -t /var/log/pods/kube-system_%s-*/%s/*.log 2>/dev/null | head -n 1); "
@@ -142,10 +178,14 @@ int cmd_logs(const struct options *o, struct error *err)
         if (!*lines || strspn(lines, "0123456789") != strlen(lines) || strlen(lines) > 9)
                 return error_set(
                         err, EINVAL, EXIT_USAGE, "--lines: '%s' is not a number of lines", lines);
+        bool console = o->args.n > 1 && streq(o->args.v[1], "console");
         int e = reach_open(&r, o, err);
-        struct member *m = e < 0 ? NULL : reach_member(&r, o->args.v[0], err);
+        struct member *m =
+                e < 0 ? NULL : (console ? reach_machine : reach_member)(&r, o->args.v[0], err);
         if (!m)
                 return e < 0 ? e : -err->code;
+        if (console)
+                return logs_console(m, err);
         if (o->args.n < 2) {
                 struct str all CLEANUP(str_release) = { 0 };
                 list_components(m, &all, "\n");
@@ -153,8 +193,6 @@ int cmd_logs(const struct options *o, struct error *err)
                 print("\n");
                 return EXIT_OK;
         }
-        if (streq(o->args.v[1], "console"))
-                return logs_console(m, err);
         const struct component_row *row = find_component(m, o->args.v[1], err);
         if (!row || reach_way(m, err) < 0)
                 return -err->code;

@@ -55,7 +55,8 @@ static int no_node(struct reach *r, const char *name, struct error *err)
                     : error_hint(err, "it has: %s", str_text(&all));
 }
 
-struct member *reach_member(struct reach *r, const char *name, struct error *err)
+static struct member *reach_if(
+        struct reach *r, const char *name, bool stopped_too, struct error *err)
 {
         struct member *m = site_member(&r->site, name);
         if (!m) {
@@ -63,6 +64,8 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
                 return NULL;
         }
         if (m->machine->state == MACHINE_RUNNING && m->machine->target.host)
+                return m;
+        if (stopped_too && m->machine->state != MACHINE_ABSENT)
                 return m;
         error_set(err, EHOSTUNREACH, EXIT_UNREACHABLE, "node %s: its machine %s", name,
                 m->machine->state == MACHINE_STOPPED  ? "is stopped"
@@ -73,6 +76,16 @@ struct member *reach_member(struct reach *r, const char *name, struct error *err
                 : r->site.ops->missing               ? r->site.ops->missing
                                                      : "slipway up creates it");
         return NULL;
+}
+
+struct member *reach_member(struct reach *r, const char *name, struct error *err)
+{
+        return reach_if(r, name, false, err);
+}
+
+struct member *reach_machine(struct reach *r, const char *name, struct error *err)
+{
+        return reach_if(r, name, true, err);
 }
 
 int reach_way(const struct member *m, struct error *err)

@@ -22,6 +22,8 @@ void reach_release(struct reach *r);
 /* The node with that name, if its machine can be reached; otherwise an error, with
  * "did you mean". */
 struct member *reach_member(struct reach *r, const char *name, struct error *err);
+/* The same if it has a machine at all: one that is stopped too. */
+struct member *reach_machine(struct reach *r, const char *name, struct error *err);
 /* Before ssh is called for a node: an error if no way leads to it, which ssh would call a name that
  * cannot be resolved. */
 int reach_way(const struct member *m, struct error *err);

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "cmd/cmd.h"
-#include "deliver/outdir.h"
+#include "deliver/rendered.h"
 #include "deliver/userdata.h"
 #include "provider/provider.h"
 
@@ -14,9 +14,6 @@ enum format {
         FORMAT_USER_DATA /* either format, one file per node */
 };
 static const char *const format_names[] = { "files", "cloud-init", "ignition", "user-data" };
-
-/* Each rendering contains one of these files: render may replace a directory that has one. */
-static const char *const marks[] = { "nodespec.json", "user-data", "config.ign", NULL };
 
 struct render {
         const struct options *o;
@@ -188,41 +185,8 @@ static int render_spec(
         return ret < 0 ? ret : node_render(&in, out, err);
 }
 
-static int write_entry(
-        struct outdir *d, const struct spec_entry *e, bool secrets, struct error *err)
-{
-        if (e->kind != SPEC_DIR && e->kind != SPEC_FILE && e->kind != SPEC_BLOCK &&
-                e->kind != SPEC_LINK)
-                return 0;
-        if (e->class == CLASS_SECRET && !secrets)
-                return 0;
-        char *path CLEANUP(free_p) = xasprintf("root%s", e->path);
-        mode_t mode = e->mode & 07777;
-        if (e->kind == SPEC_DIR)
-                return outdir_dir(d, path, mode, err);
-        if (e->kind == SPEC_LINK)
-                return outdir_link(d, path, e->target, err);
-        return outdir_file(
-                d, path, e->content, e->len, e->class == CLASS_SECRET ? mode & 0600 : mode, err);
-}
-
-static int write_tree(const struct render *r, const struct nodespec *s, struct error *err)
-{
-        struct outdir d CLEANUP(outdir_release) = { 0 };
-        struct str text CLEANUP(str_release) = { 0 };
-        nodespec_json(s, &text);
-        int ret =
-                outdir_begin(&r->root, s->node->name, r->o->secrets ? 0700 : 0755, marks, &d, err);
-        for (size_t i = 0; ret == 0 && i < s->count; i++)
-                ret = write_entry(&d, &s->entries[i], r->o->secrets, err);
-        if (ret == 0)
-                ret = outdir_file(&d, "nodespec.json", text.data, text.len, 0644, err);
-        return ret < 0 ? ret : outdir_commit(&d, err);
-}
-
 static int write_userdata(const struct render *r, const struct nodespec *s, struct error *err)
 {
-        struct outdir d CLEANUP(outdir_release) = { 0 };
         struct str data CLEANUP(str_release) = { 0 };
         bool ignition = as_ignition(r, s->node);
         int ret = userdata_fit(r->cluster, s, ignition ? USER_DATA_IGNITION : USER_DATA_CLOUD_INIT,
@@ -238,11 +202,7 @@ static int write_userdata(const struct render *r, const struct nodespec *s, stru
                 print_bytes(stdout, data.data, data.len);
                 return 0;
         }
-        ret = outdir_begin(&r->root, s->node->name, 0755, marks, &d, err);
-        if (ret == 0)
-                ret = outdir_file(
-                        &d, ignition ? "config.ign" : "user-data", data.data, data.len, 0644, err);
-        return ret < 0 ? ret : outdir_commit(&d, err);
+        return rendered_userdata(&r->root, s->node->name, ignition, &data, err);
 }
 
 static const char *entry_subject(const struct spec_entry *e)
@@ -297,7 +257,7 @@ static int render_node(struct render *r, size_t i, struct error *err)
         if (r->format != FORMAT_FILES)
                 return write_userdata(r, &s, err);
         if (r->o->dir)
-                return write_tree(r, &s, err);
+                return rendered_tree(&r->root, &s, r->o->secrets, err);
         print_spec(r, &s, i);
         return 0;
 }

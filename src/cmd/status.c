@@ -2,6 +2,7 @@
 #include "cluster/status/status.h"
 #include "cmd/hardening.h"
 #include "cmd/status.h"
+#include "cmd/table.h"
 
 static const char *status_text_of(const json_t *o, const char *key)
 {
@@ -31,7 +32,7 @@ static const char *join(const json_t *list, struct arena *a)
         return arena_strdup(a, str_text(&s));
 }
 
-static void status_row_of(const json_t *n, const char *row[COL_COUNT], struct arena *a)
+static void status_row_of(const json_t *n, const char **row, struct arena *a)
 {
         const json_t *ready = json_object_get(n, "ready"), *drift = json_object_get(n, "drift");
         row[COL_NODE] = status_text_of(n, "name");
@@ -46,32 +47,6 @@ static void status_row_of(const json_t *n, const char *row[COL_COUNT], struct ar
                                                           json_integer_value(drift))
                                                 : "-";
         row[COL_ADDRESS] = status_text_of(n, "address");
-        for (int c = 0; c < COL_COUNT; c++)
-                row[c] = row[c] ? row[c] : "-";
-}
-
-static void print_row(struct str *f, const char *const row[COL_COUNT], const int width[COL_COUNT])
-{
-        for (int c = 0; c < COL_COUNT; c++)
-                text_addf(f, c + 1 < COL_COUNT ? "%-*s" : "%-*s\n",
-                        c + 1 < COL_COUNT ? width[c] + 2 : 0, row[c]);
-}
-
-static void print_nodes(struct str *f, const json_t *nodes, struct arena *a)
-{
-        size_t n = json_array_size(nodes);
-        const char *(*rows)[COL_COUNT] =
-                (const char *(*)[COL_COUNT])arena_array(a, const char *, (n + 1) * COL_COUNT);
-        int width[COL_COUNT] = { 0 };
-        memcpy(rows[0], titles, sizeof(titles));
-        for (size_t i = 0; i < n; i++)
-                status_row_of(json_array_get(nodes, i), rows[i + 1], a);
-        for (size_t i = 0; i <= n; i++)
-                for (int c = 0; c < COL_COUNT; c++)
-                        width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c])
-                                                                      : width[c];
-        for (size_t i = 0; i <= n; i++)
-                print_row(f, rows[i], width);
 }
 
 /* ---- the rest, one line each ---- */
@@ -221,7 +196,7 @@ void status_print(struct str *f, const json_t *o, bool all, struct arena *a)
 {
         const json_t *problems = json_object_get(o, "problems");
         size_t n = json_array_size(problems);
-        print_nodes(f, json_object_get(o, "nodes"), a);
+        table_text(f, titles, COL_COUNT, json_object_get(o, "nodes"), status_row_of, a);
         str_addc(f, '\n');
         print_bastion(f, json_object_get(o, "bastion"));
         print_api(f, json_object_get(o, "api"));

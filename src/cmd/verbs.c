@@ -281,7 +281,9 @@ const struct verb verb_table[] = {
                 .summary = "print the log of a component on a node",
                 .help = "Without COMPONENT it lists the components that the node runs: apiserver, "
                         "controller-manager, scheduler, etcd, kubelet, containerd, kube-proxy, "
-                        "flanneld, calico-node, haproxy, keepalived. On a terminal, control characters are shown "
+                        "flanneld, calico-node, haproxy, keepalived. Machines of clouds also have "
+                        "cloud-init or ignition, the log of their first boot, and console, also "
+                        "if they cannot be logged in to. On a terminal, control characters are shown "
                         "as text; to a pipe or file the bytes are written unchanged.",
                 .options = "follow lines ask-sudo-password",
                 .run = cmd_logs },

@@ -71,67 +71,68 @@ bool decode_cidrs(struct decoder *d, const struct tree *t, void *out)
         return good;
 }
 
-static bool parse_ip(struct decoder *d, const struct tree *t, struct ip *out)
+static bool parse_ip(struct decoder *d, const struct tree *t, void *out)
 {
+        struct ip *ip = out;
         const char *s = decode_text(d, t, "an address", false);
-        if (s && !ip_parse(s, out))
+        if (s && !ip_parse(s, ip))
                 problem_add(d->p, t, NULL,
                         strchr(s, '/') ? "remove the / and everything after it" : NULL,
                         "\"%.60s\" is not an IP address", s);
-        return s && out->family;
+        return s && ip->family;
+}
+
+/* A list of values, or a single one in its place. `what` is expected if it is a map. */
+static bool decode_each(struct decoder *d, const struct tree *t, const char *what, decode_fn *one,
+        size_t size, void **v, size_t *n)
+{
+        bool good = true;
+        if (t->kind == TREE_MAP)
+                return decode_wrong(d, t, what);
+        char *at = *v = arena_alloc(d->arena, size * (t->kind == TREE_LIST ? t->count : 1));
+        if (t->kind == TREE_SCALAR)
+                good = one(d, t, at + size * (*n)++);
+        tree_each (e, t)
+                good &= one(d, e, at + size * (*n)++);
+        return good;
 }
 
 bool decode_ips(struct decoder *d, const struct tree *t, void *out)
 {
-        struct ips ips = { 0 };
-        bool good = true;
-        if (t->kind == TREE_MAP)
-                return decode_wrong(d, t, "an address or a list of them");
-        ips.v = arena_array(d->arena, struct ip, t->kind == TREE_LIST ? t->count : 1);
-        if (t->kind == TREE_SCALAR)
-                good = parse_ip(d, t, &ips.v[ips.n++]);
-        tree_each (e, t)
-                good &= parse_ip(d, e, &ips.v[ips.n++]);
+        size_t n = 0;
+        void *v;
+        bool good = decode_each(
+                d, t, "an address or a list of them", parse_ip, sizeof(struct ip), &v, &n);
         if (good)
-                *(struct ips *)out = ips;
+                *(struct ips *)out = (struct ips){ .v = v, .n = n };
         return good;
 }
 
-static bool decode_item(struct decoder *d, const struct tree *t, const char **out)
+static bool decode_item(struct decoder *d, const struct tree *t, void *out)
 {
-        *out = decode_word(d, t, d->field->item ? d->field->item : T_STRING);
-        return *out && (d->field->names || !decode_gone(d, t, d->field->name, *out));
+        const char **word = out;
+        *word = decode_word(d, t, d->field->item ? d->field->item : T_STRING);
+        return *word && (d->field->names || !decode_gone(d, t, d->field->name, *word));
 }
 
 bool decode_strings(struct decoder *d, const struct tree *t, void *out)
 {
-        struct strings s = { 0 };
-        bool good = true;
-        if (t->kind == TREE_MAP)
-                return decode_wrong(d, t, "a list of strings");
-        s.v = arena_array(d->arena, const char *, t->kind == TREE_LIST ? t->count : 1);
-        if (t->kind == TREE_SCALAR)
-                good = decode_item(d, t, &s.v[s.n++]);
-        tree_each (e, t)
-                good &= decode_item(d, e, &s.v[s.n++]);
+        size_t n = 0;
+        void *v;
+        bool good =
+                decode_each(d, t, "a list of strings", decode_item, sizeof(const char *), &v, &n);
         if (good)
-                *(struct strings *)out = s;
+                *(struct strings *)out = (struct strings){ .v = v, .n = n };
         return good;
 }
 
 bool decode_numbers(struct decoder *d, const struct tree *t, void *out)
 {
-        struct numbers n = { 0 };
-        bool good = true;
-        if (t->kind == TREE_MAP)
-                return decode_wrong(d, t, "a list of whole numbers");
-        n.v = arena_array(d->arena, long, t->kind == TREE_LIST ? t->count : 1);
-        if (t->kind == TREE_SCALAR)
-                good = decode_int(d, t, &n.v[n.n++]);
-        tree_each (e, t)
-                good &= decode_int(d, e, &n.v[n.n++]);
+        size_t n = 0;
+        void *v;
+        bool good = decode_each(d, t, "a list of whole numbers", decode_int, sizeof(long), &v, &n);
         if (good)
-                *(struct numbers *)out = n;
+                *(struct numbers *)out = (struct numbers){ .v = v, .n = n };
         return good;
 }
 

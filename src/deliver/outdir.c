@@ -180,15 +180,8 @@ int outdir_file(struct outdir *d, const char *path, const void *data, size_t n, 
                 openat(d->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 || (mode & (d->root->umask | 07000) && fchmod(fd, mode) < 0))
                 return outdir_fail(d, path, err);
-        for (const char *p = data; n;) {
-                ssize_t w = write(fd, p, n);
-                if (w < 0 && errno == EINTR)
-                        continue;
-                if (w < 0)
-                        return outdir_fail(d, path, err);
-                p += w;
-                n -= (size_t)w;
-        }
+        if (write_all(fd, data, n) < 0)
+                return outdir_fail(d, path, err);
         r = close(fd);
         fd = -1;
         return r < 0 ? outdir_fail(d, path, err) : 0;

@@ -297,6 +297,7 @@ struct unit_row {
         const char *name;
         unsigned flags;
         const char *after;
+        enum spec_class class; /* that of its file: user-data cannot enable a unit that it lacks */
 };
 
 /* Services of the packages, which must never run beside slipway's: masked before the
@@ -313,8 +314,10 @@ static const struct unit_row runtime_units[] = {
 };
 
 static const struct unit_row units[] = {
-        { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL },
-        { ON_KUBE | WITH_DNS_CACHE, "slipway-dns-address.service", SPEC_ENABLE | SPEC_START, NULL },
+        { ON_ETCD | WITH_SNAPSHOTS, "slipway-etcd-snapshot.timer", SPEC_ENABLE | SPEC_START, NULL,
+                CLASS_MUTABLE },
+        { ON_KUBE | WITH_DNS_CACHE, "slipway-dns-address.service", SPEC_ENABLE | SPEC_START, NULL,
+                CLASS_MUTABLE },
         { ON_KUBE | WITH_BALANCER | WITH_PACKAGES, "slipway-haproxy.service",
                 SPEC_ENABLE | SPEC_START | SPEC_RELOAD, NULL },
         { ON_KUBE | WITH_CONTAINERD, "kubelet.service", SPEC_ENABLE | SPEC_START,
@@ -337,9 +340,10 @@ static void units_add(
         const struct context *x, struct nodespec *s, const struct unit_row *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
-                if (!needs_met(x, rows[i].need))
+                if (!needs_met(x, rows[i].need) ||
+                        (x->immutable && rows[i].class != CLASS_IMMUTABLE))
                         continue;
-                struct spec_entry *e = nodespec_add(s, SPEC_UNIT, CLASS_IMMUTABLE);
+                struct spec_entry *e = nodespec_add(s, SPEC_UNIT, rows[i].class);
                 e->name = rows[i].name;
                 e->flags = rows[i].flags;
                 e->units = rows[i].after;

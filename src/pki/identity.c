@@ -175,6 +175,17 @@ static int identity_create(struct identity *id, const struct cluster *c, struct 
         return r;
 }
 
+/* The certificate authorities and the service-account key, with those of a rotation. */
+static int identity_load_keys(struct identity *id, struct error *err)
+{
+        int r = rotation_read(id, err);
+        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
+                r = rotation_authority(id, ca, err);
+        if (r == 0)
+                r = sa_load(id, err);
+        return r < 0 ? r : rotation_load(id, err);
+}
+
 static int identity_load(
         struct identity *id, const struct cluster *c, const char *json, struct error *err)
 {
@@ -182,13 +193,7 @@ static int identity_load(
         if (r == 0)
                 r = make_directories(id, err);
         if (r == 0)
-                r = rotation_read(id, err);
-        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                r = rotation_authority(id, ca, err);
-        if (r == 0)
-                r = sa_load(id, err);
-        if (r == 0)
-                r = rotation_load(id, err);
+                r = identity_load_keys(id, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT && !id->pki->rotating; ca++)
                 if (id->rotation.phase[ca] == ROTATE_NOT)
                         r = own_ca_same(c, ca, &id->ca[ca], err);
@@ -299,13 +304,7 @@ int identity_look(const char *state, const struct cluster *c, time_t now, struct
         }
         int r = secrets_load(out, c->name, json, err);
         if (r == 0)
-                r = rotation_read(out, err);
-        for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
-                r = rotation_authority(out, ca, err);
-        if (r == 0)
-                r = sa_load(out, err);
-        if (r == 0)
-                r = rotation_load(out, err);
+                r = identity_load_keys(out, err);
         for (int ca = 0; r == 0 && ca < CA_COUNT; ca++)
                 r = issuer_init(&out->pki->issuer[ca], out->ca[ca].x509, out->ca[ca].pkey, err);
         return r < 0 ? r : identity_extras(out, c, err);

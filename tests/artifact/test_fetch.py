@@ -474,7 +474,7 @@ def test_lock_mismatch(mirror, tool):
     serve_kubelet(mirror, noise(50_000, b"b"))
     tool.run("-s", "mirror", "-m", mirror.url, "kubelet@1.99.3", status=8)
     assert re.search(r"kubelet 1\.99\.3: the mirror: its digest is \w{12}…, and .*bundle.lock pins \w{12}…", tool.error())
-    assert f"hint: if the change is meant, remove the line of kubelet@1.99.3/amd64 from {tool.lock}" in tool.err
+    assert f"hint: if the change is intended, remove the line of kubelet@1.99.3/amd64 from {tool.lock}" in tool.err
     assert tool.lock.read_bytes() == lock
 
 

@@ -100,6 +100,7 @@ struct world {
         struct fake_release
                 releases[4];  /* of helm, in namespace shop; revision 0: it is not there */
         const char *manifest; /* an older one is in the inventory; NULL: none */
+        const char *ending;   /* a namespace that is being deleted; NULL: none */
         struct fake_thing balancer, volume;
         unsigned balanced; /* a bit for each control-plane node that the provider's balancer has */
         bool workload;     /* whose pod uses the volume, and comes back as long as it is there */

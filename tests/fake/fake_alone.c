@@ -37,7 +37,7 @@ void test_upgrade_without_api(void **state)
         world.api_gone = true;
         assert_true(up_run(&s, &err) < 0);
         for (const struct step *one = s.run.first; one; one = one->next)
-                if (streq(one->name, "remember"))
+                if (streq(one->name, "record version"))
                         remember = one;
         assert_non_null(remember);
         assert_int_equal(remember->state, STEP_FAILED);

@@ -90,6 +90,9 @@ static json_t *volume_item(const char *name, const char *policy, const char *sou
 json_t *fake_list(const char *path)
 {
         json_t *list = json_array();
+        if (streq(path, "/api/v1/namespaces") && world.ending)
+                json_array_append_new(list, json_pack("{s:{s:s, s:s}}", "metadata", "name",
+                                                    world.ending, "deletionTimestamp", "now"));
         if (strstr(path, "/services") && thing_there(&world.balancer))
                 json_array_append_new(list, service_item());
         if (strstr(path, "/persistentvolumes") && thing_there(&world.volume))

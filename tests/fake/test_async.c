@@ -206,8 +206,10 @@ static void anew_check_all(struct site *s, int result)
         assert_null(strstr(str_text(&text), "c2 "));
         for (size_t i = 0; i < FAKE_NODES; i++)
                 assert_int_equal(world.nodes[i].made, i != 1);
-        assert_true(step_of(s, "machine out", "c3")->began >= step_of(s, "healthy", "c1")->ended);
-        assert_true(step_of(s, "machine out", "w1")->began >= step_of(s, "healthy", "c3")->ended);
+        assert_true(
+                step_of(s, "remove machine", "c3")->began >= step_of(s, "healthy", "c1")->ended);
+        assert_true(
+                step_of(s, "remove machine", "w1")->began >= step_of(s, "healthy", "c3")->ended);
 }
 
 static void anew_refused_begin(struct site *s)
@@ -366,6 +368,28 @@ static void services_check_all(struct site *s, int result)
         assert_int_equal(world.releases[0].made, 4);
 }
 
+/* Only the objects of the manifest are in the namespace that ends. */
+static void ending_begin(struct site *s)
+{
+        fake_services(s, fake_dir());
+        s->cluster->services.namespaces.n = s->cluster->services.charts.n = 0;
+        world.ending = "shop";
+        up_begin(s);
+}
+
+static void ending_check(struct site *s, int result)
+{
+        assert_true(result < 0);
+        const struct step *refused = NULL;
+        for (const struct step *one = s->run.first; one; one = one->next)
+                if (streq(one->name, "services"))
+                        refused = one;
+        assert_non_null(refused);
+        assert_non_null(strstr(refused->err.message,
+                "objects.yaml: the namespace shop is being deleted (Terminating)"));
+        assert_int_equal(world.releases[2].revision, 3); /* one that would be removed */
+}
+
 /* ---- the whole cluster goes ---- */
 
 static int end_run(struct site *s, struct error *err)
@@ -415,7 +439,7 @@ static void end_never_check(struct site *s, int result)
                         late = one;
         assert_non_null(late);
         assert_non_null(strstr(late->err.message,
-                "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
+                "not deleted after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
         assert_true(world.releases[0].revision && !world.releases[1].revision);
 }
@@ -480,6 +504,7 @@ static const struct scenario scenarios[] = {
                 control_away_check },
         { "readiness, upgrade", FAKE_NEW, FAKE_OLD, away_begin, away_upgrade_check },
         { "services", FAKE_NEW, FAKE_NEW, services_begin, services_check_all },
+        { "services, a namespace ends", FAKE_NEW, FAKE_NEW, ending_begin, ending_check },
         { "nothing to do", FAKE_NEW, FAKE_NEW, up_begin, all_given },
         { "join", FAKE_NEW, FAKE_NEW, join_begin, join_check },
         { "leave", FAKE_NEW, FAKE_NEW, leaving_begin, leave_check },

@@ -118,6 +118,17 @@ def test_modes_and_links(case, rendered):
 
 
 @pytest.mark.parametrize("case", cases.CASES)
+def test_units_have_the_class_of_their_files(case, rendered):
+    """Or user-data enables a unit that does not exist at the first boot, and cloud-init ends with an error."""
+    for node in rendered(case)[0].iterdir():
+        entries = json.loads((node / "nodespec.json").read_text())["entries"]
+        files = {e["path"]: e["class"] for e in entries if e["kind"] == "file"}
+        for e in entries:
+            if e["kind"] == "unit":
+                assert files.get(f"/etc/systemd/system/{e['name']}", e["class"]) == e["class"], e
+
+
+@pytest.mark.parametrize("case", cases.CASES)
 def test_user_data_holds_immutable_entries_only(case, rendered, tmp_path):
     """And no address, no version, nothing of the Identity: two renderings of it, with and without facts, are the same."""
     out, state = rendered(case)

@@ -149,14 +149,14 @@ def test_people_are_shut_out(cluster):
     assert as_user(cluster, "bob", "get", "secrets", "-A")[0], "an admin may do everything"
     write(cluster, "[]")
     r = cluster.slipway("plan", "--exit-code", ok=9)
-    for part in ("user alice  shut out", "remove   ClusterRoleBinding alice-edits", "leave    RoleBinding kube-system/both", f"bootstrap-token-{token[:6]}",
-                 "(364 days): whatever is bound to its group team stays open to them till then", "slipway certs rotate-ca cluster", "auth.users[].lifetime",
-                 "user bob  shut out", "leave    ClusterRoleBinding slipway:admins", "(29 days), but nothing is bound to it any more"):
+    for part in ("user alice  revoke access", "remove   ClusterRoleBinding alice-edits", "leave    RoleBinding kube-system/both", f"bootstrap-token-{token[:6]}",
+                 "(364 days): until then it has the rights of its group team", "slipway certs rotate-ca cluster", "auth.users[].lifetime",
+                 "user bob  revoke access", "leave    ClusterRoleBinding slipway:admins", "(29 days), but nothing is bound to it any more"):
         assert part in r.stdout, r.stdout
     assert [x["user"] for x in json.loads(cluster.slipway("plan", "-o", "json").stdout)["shutOut"]] == ["alice", "bob"]
     assert as_user(cluster, "bob", "get", "secrets", "-A")[0], "a plan changes nothing"
     r = cluster.slipway("up")
-    assert "user alice  shut out" in r.stderr
+    assert "user alice  revoke access" in r.stderr
     for user, what in (("alice", ["pods", "-A"]), ("alice", ["pods", "-n", "kube-system"]), ("bob", ["secrets", "-A"]), ("bob", ["nodes"])):
         until(f"{user} gets no {what}", lambda: "forbidden" in as_user(cluster, user, "get", *what)[1])
     assert as_user(cluster, "alice", "get", "configmaps", "-n", "kube-public")[0], "as the plan said: by the group in the certificate"

@@ -286,6 +286,13 @@ def test_a_namespace_that_is_being_deleted(cluster):
     cluster.write(web("blue", "correcthorse"), TINY, "{name: late, chart: ./packed-1.0.0.tgz, namespace: ending}")
     r = cluster.slipway("up", ok=4)
     assert "chart late: the namespace ending is being deleted (Terminating)" in r.stderr and "late" not in cluster.releases()
+    cluster.write(web("blue", "correcthorse"), TINY, namespaces="[shop, ending]")
+    assert "services.namespaces: the namespace ending is being deleted (Terminating)" in cluster.slipway("up", ok=4).stderr
+    (cluster.dir / "late.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: late, namespace: ending}\n")
+    cluster.write(web("blue", "correcthorse"), TINY, manifests="[objects.yaml, late.yaml]")
+    r = cluster.slipway("up", ok=4)
+    assert "manifest late.yaml: the namespace ending is being deleted (Terminating)" in r.stderr and "nothing was changed" in r.stderr
+    cluster.write(web("blue", "correcthorse"), TINY, "{name: late, chart: ./packed-1.0.0.tgz, namespace: ending}")
     cluster.kubectl("-n", "ending", "patch", "configmap", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     until("the namespace is gone", lambda: "NotFound" in cluster.kubectl("get", "namespace", "ending", check=False).stderr)
     cluster.slipway("up")
@@ -299,7 +306,9 @@ def test_a_failing_hook_is_rolled_back(cluster):
     r = cluster.slipway("up", ok=6)
     assert "chart web" in r.stderr and "hooks failed" in r.stderr
     assert cluster.get("configmap", "web-map", ".data.color") == "blue" and cluster.releases()["web"]["status"] == "deployed"
+    assert not next(r for r in cluster.status()[1]["releases"] if r["name"] == "web")["drift"], "nobody else changed it"
     charts.write(cluster.dir / "web", chart)
+    assert " failed, and was rolled back" in cluster.slipway("plan").stdout
     cluster.slipway("up")
     assert cluster.get("configmap", "web-map", ".data.color") == "green"
 
@@ -479,7 +488,7 @@ def test_down_ends_what_is_outside_first(cluster, outside):
 def test_a_load_balancer_that_never_goes(cluster):
     cluster.kubectl("apply", "-f", "-", text=BALANCER.replace("NAME", "stuck"))
     r = cluster.slipway("down", "--cleanup-timeout", "2s", ok=6)
-    assert "load balancers: not gone after 2 s: Service shop/stuck (finalizer test.slipway.dev/balancer)" in r.stderr
+    assert "load balancers: not deleted after 2 s: Service shop/stuck (finalizer test.slipway.dev/balancer)" in r.stderr
     assert "no node was touched" in r.stderr and "--no-cleanup" in r.stderr and all(cluster.ready().values())
     cluster.slipway("down", "--no-cleanup")
     assert not (cluster.state / "machines" / "control-1").exists()

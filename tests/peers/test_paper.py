@@ -519,6 +519,41 @@ def test_init_asks(boats):
     assert "image: debian-12 " in (boats.dir / "other.yaml").read_text()
 
 
+def test_logs_of_the_first_boot(boats):
+    """What cloud-init said, and the console of a machine that nobody can log in to."""
+    drive(boats, "kubeconfig")  # makes the Identity
+    prefix = json.loads((boats.dir / ".slipway/boats/identity.json").read_text())["prefix"]
+    said = drive(boats, "logs", "worker-1", "console", status=5)
+    assert "its machine does not exist yet" in said
+    assert boats.call("up", prefix=prefix)[0] == 0
+    assert drive(boats, "logs", "worker-1").split()[-2:] == ["cloud-init", "console"]
+    (boats.dir / "ssh").write_text(f'#!/bin/sh\necho "$@" >>{boats.dir}/asked\n')
+    (boats.dir / "ssh").chmod(0o755)
+    os.environ["PATH"], CLEAN["PATH"], path = f"{boats.dir}:{CLEAN['PATH']}", f"{boats.dir}:{CLEAN['PATH']}", CLEAN["PATH"]
+    try:
+        drive(boats, "logs", "worker-1", "cloud-init", "--lines", "7")
+    finally:
+        os.environ["PATH"] = CLEAN["PATH"] = path
+    assert "exec tail -n 7 /var/log/cloud-init-output.log" in (boats.dir / "asked").read_text()
+    next(s for s in boats.cloud.things["servers"].values() if s["name"] == "worker-1")["status"] = "SHUTOFF"
+    assert drive(boats, "logs", "worker-1", "console") == "booted\n"
+    assert "is stopped" in drive(boats, "logs", "worker-1", "kubelet", status=5)
+
+
+def test_the_end_of_a_console_is_in_the_error(boats):
+    """A machine that was made and never answers; every ssh is refused."""
+    drive(boats, "kubeconfig")
+    boats.write(boats.text.replace("count: 3", "count: 1").replace("count: 2", "count: 0"))
+    (boats.dir / "ssh").write_text("#!/bin/sh\necho 'ssh: connect to host x port 22: Connection refused' >&2\nexit 255\n")
+    (boats.dir / "ssh").chmod(0o755)
+    os.environ["PATH"], CLEAN["PATH"], path = f"{boats.dir}:{CLEAN['PATH']}", f"{boats.dir}:{CLEAN['PATH']}", CLEAN["PATH"]
+    try:
+        said = drive(boats, "up", "--yes", status=5)
+    finally:
+        os.environ["PATH"] = CLEAN["PATH"] = path
+    assert "refused the connection to port 22; the last line of its console: booted" in said and "slipway logs control-1 console shows" in said, said
+
+
 def test_plan(boats):
     """What people see before anything is made; the kubeconfig has the address that the balancer will have."""
     def slipway(*words, status=0):
@@ -883,6 +918,7 @@ def test_bastion_of_a_cluster(tmp_path):
         (b.dir / "asked").unlink()
         said = drive(b, "up", "--yes", status=5)
         assert [t for t in b.cloud.ours(mark) if t == ("servers", name)] and "refused the connection" in said, said
+        assert "slipway logs control-1 console shows how far it has booted" in said, said
         assert "jump@203.0.113.11" in (b.dir / "asked").read_text()
         assert "bastion       running" in drive(b, "status", status=7)
     finally:

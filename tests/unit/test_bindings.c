@@ -184,8 +184,8 @@ static void test_issuer(void **unused)
         assert_issuer("[1]", "is not a JSON object");
         assert_issuer("{\"issuer\": 1}", "has no issuer");
         assert_issuer("{\"issuer\": \"https://login.example.net/dex/\"}",
-                "calls itself \"https://login.example.net/dex/\"");
-        assert_issuer("{\"issuer\": \"x\\n\\u001b[2J\"}", "calls itself \"x\\n");
+                "its issuer is \"https://login.example.net/dex/\"");
+        assert_issuer("{\"issuer\": \"x\\n\\u001b[2J\"}", "its issuer is \"x\\n");
         assert_issuer(SAYS("\"jwks_uri\": \"http://x/keys\""), "no https jwks_uri");
         assert_issuer(SAYS("\"jwks_uri\": \"https://x/keys\""), NULL);
         assert_issuer(

@@ -56,8 +56,7 @@ static void urls(void **state)
 static bool is_only_fetched(size_t i)
 {
         static const enum image_id ids[] = { IMG_HAPROXY, IMG_KEEPALIVED, IMG_CINDER_CSI,
-                IMG_EBS_CSI, IMG_CSI_PROVISIONER, IMG_CSI_ATTACHER, IMG_CSI_RESIZER,
-                IMG_CSI_REGISTRAR, IMG_CSI_LIVENESS };
+                IMG_EBS_CSI, IMG_CSI_REGISTRAR, IMG_CSI_LIVENESS };
         for (size_t k = 0; k < ARRAY_SIZE(ids); k++)
                 if (ids[k] == i)
                         return true;

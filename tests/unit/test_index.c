@@ -1,4 +1,4 @@
-/* cluster/services/index.c: the digest that a chart repository's index announces. */
+/* cluster/services/: the digest that a chart repository's index announces, and which helm fits. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -47,8 +47,21 @@ static void digest_of(void **state)
         scratch_remove(&dir);
 }
 
+/* Those in PATH that are too old, or of the next generation, are not used. */
+static void helm_versions(void **state)
+{
+        static const struct {
+                const char *version;
+                bool fits;
+        } rows[] = { { "v3.13.0", true }, { "v3.22.0", true }, { "v3.12.3", false },
+                { "v3.2.1", false }, { "v4.0.1", false }, { "v2.17.0", false }, { "", false } };
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                assert_int_equal(helm_fits(rows[i].version), rows[i].fits);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(digest_of) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(digest_of),
+                cmocka_unit_test(helm_versions) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

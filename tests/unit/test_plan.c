@@ -1,5 +1,6 @@
 /* The plan, from what was observed: what restarts, who is drained, how etcd is joined, and what is
  * refused before anything changes. */
+#include "cluster/apply/readiness.h"
 #include "cluster/plan/fabric_change.h"
 #include "plan_fixture.h"
 
@@ -500,16 +501,16 @@ static void test_up_removes(void **state)
         records_put(&site.found.record, &arena, "g1");
         records_put(&site.found.record, &arena, "g2");
         plan_build(&site);
-        steps_are("g1", "drain, API leave, etcd leave, forget, reset, gone, record");
-        steps_are("g2", "drain, etcd leave, forget, record");
+        steps_are("g1", "drain, API stop, etcd leave, delete Node, reset, delete again, record");
+        steps_are("g2", "drain, etcd leave, delete Node, record");
         assert_true(comes_after(find(PLAN_VERIFY, NULL), find(PLAN_UNRECORD, "g1")));
         site.ops = &makes;
         plan_build(&site);
-        steps_are("g1", "drain, API leave, etcd leave, forget, machine, record");
+        steps_are("g1", "drain, API stop, etcd leave, delete Node, machine, record");
         gone[1].seen.known = false; /* the API's word only: no machine is touched for it */
         records_drop(&site.found.record, "g2");
         plan_build(&site);
-        steps_are("g2", "drain, etcd leave, forget");
+        steps_are("g2", "drain, etcd leave, delete Node");
 }
 
 static void test_reset_of_one(void **state)
@@ -517,7 +518,8 @@ static void test_reset_of_one(void **state)
         site.ops = &has;
         records_put(&site.found.record, &arena, "c3");
         chosen("c3", 0);
-        steps_are("c3", "connect, drain, API leave, etcd leave, forget, reset, gone, record");
+        steps_are("c3",
+                "connect, drain, API stop, etcd leave, delete Node, reset, delete again, record");
         steps_are("c1", "connect");
         assert_true(members[0].plan.optional && !members[2].plan.optional);
         assert_true(comes_after(find(PLAN_LEAVE_DRAIN, "c3"), find(PLAN_ETCD_QUORUM, NULL)));
@@ -525,7 +527,7 @@ static void test_reset_of_one(void **state)
         assert_true(comes_after(find(PLAN_ETCD_QUORUM, NULL), find(PLAN_CONNECT, "c1")));
         members[2].plan.leaving = 0;
         chosen("w1", LEAVE_FORCE); /* no member of etcd: nobody else is asked */
-        steps_are("w1", "connect, drain, forget, reset, gone");
+        steps_are("w1", "connect, drain, delete Node, reset, delete again");
         assert_null(find(PLAN_ETCD_QUORUM, NULL));
         assert_null(find(PLAN_CONNECT, "c1"));
 }
@@ -605,6 +607,26 @@ static void test_encryption_stays(void **state)
         assert_non_null(strstr(err.hint, "encryption: secretbox"));
 }
 
+/* A percentage is rounded up, and there are never more than all. */
+static void test_readiness(void **state)
+{
+        static const struct {
+                enum readiness_type type;
+                long value;
+                size_t workers, needed;
+        } cases[] = { { READINESS_ALL, -1, 2, 2 }, { READINESS_PERCENT, 50, 2, 1 },
+                { READINESS_PERCENT, 51, 2, 2 }, { READINESS_PERCENT, 1, 2, 1 },
+                { READINESS_PERCENT, 0, 2, 0 }, { READINESS_PERCENT, 100, 2, 2 },
+                { READINESS_PERCENT, 90, 0, 0 }, { READINESS_COUNT, 1, 2, 1 },
+                { READINESS_COUNT, 7, 2, 2 }, { READINESS_COUNT, 0, 2, 0 } };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct cluster c = { .nodes = nodes, .node_count = 3 + cases[i].workers };
+                c.readiness.type = cases[i].type;
+                c.readiness.value = cases[i].value;
+                assert_int_equal(readiness_needed(&c), cases[i].needed);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = { T(test_part), T(test_fabric_stays), T(test_restarts),
@@ -614,6 +636,7 @@ int main(void)
                 T(test_refused), T(test_quorum_learner), T(test_worker_leaves), T(test_loss),
                 T(test_stray), T(test_json), T(test_steps_in_order), T(test_saved),
                 T(test_up_removes), T(test_reset_of_one), T(test_reset_of_two), T(test_all_leave),
-                T(test_approval), T(test_encryption_comes), T(test_encryption_stays) };
+                T(test_approval), T(test_encryption_comes), T(test_encryption_stays),
+                T(test_readiness) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

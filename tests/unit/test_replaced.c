@@ -33,7 +33,7 @@ static void test_moved(void **state)
         planned();
         assert_true(members[1].plan.joins);
         assert_int_equal(site.found.removed_count, 0);
-        shows("its host was 192.0.2.2 and is replaced: that host is left alone");
+        shows("its host was 192.0.2.2 and was replaced: that host is not changed");
 }
 
 static void test_moved_refused(void **state)

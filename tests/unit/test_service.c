@@ -67,6 +67,39 @@ static void decisions(void **state)
         assert_int_equal(decided(junk).action, SERVICE_INSTALL);
 }
 
+/* helm copies the labels of the revision that it goes back to. */
+static void rolled_back(void **state)
+{
+        static const struct {
+                const char *failed, *inputs; /* of revision 3; what revision 4 is again */
+                int made;                    /* what the label of revision 3 says */
+                enum service_action action;
+                bool drifted;
+        } cases[] = {
+                { "failed", "zz", 3, SERVICE_CHANGE, false },
+                { "failed", "aa", 3, SERVICE_KEEP, false }, /* the file has the old inputs again */
+                { "pending-upgrade", "zz", 3, SERVICE_CHANGE, false },
+                { "superseded", "aa", 3, SERVICE_CHANGE, true }, /* a person did it */
+                { "failed", "aa", 2, SERVICE_CHANGE, true },     /* of a person's upgrade */
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                json_t *all = json_array();
+                json_array_append_new(
+                        all, revision("web", "shop", 2, "superseded", cases[i].inputs, 2));
+                json_array_append_new(
+                        all, revision("web", "shop", 3, cases[i].failed, "bb", cases[i].made));
+                json_array_append_new(
+                        all, revision("web", "shop", 4, "deployed", cases[i].inputs, 2));
+                struct service s = decided(all);
+                assert_int_equal(s.action, cases[i].action);
+                assert_int_equal(s.drifted, cases[i].drifted);
+                if (s.action == SERVICE_CHANGE)
+                        assert_string_equal(
+                                s.note, s.drifted ? "revision 4 was not made by slipway"
+                                                  : "revision 3 failed, and was rolled back");
+        }
+}
+
 static void removed(void **state)
 {
         struct chart chart = { .name = "web", .namespace = "shop" };
@@ -124,8 +157,29 @@ static void differences(void **state)
                 "[{\"action\":\"change\",\"fields\":[\"data[x]: {\\\"name\\\":\\\"x\\\",\\\"v\\\":1} → nothing\",\"data[y].v: 2 → 3\"],\"object\":\"ConfigMap shop/m\"}]");
 }
 
+/* Of a release in the namespace shop, but not in it. */
+static void cluster_wide(void **state)
+{
+        differ("[]",
+                "[{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"ClusterRole\",\"metadata\":{\"name\":\"r\"}}]",
+                "[{\"action\":\"add\",\"fields\":[],\"object\":\"ClusterRole r\"}]");
+        differ("[{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"StorageClass\",\"metadata\":{\"name\":\"c\",\"namespace\":\"x\"}}]",
+                "[]", "[{\"action\":\"remove\",\"fields\":[],\"object\":\"StorageClass c\"}]");
+}
+
+#define LAST "\"kubectl.kubernetes.io/last-applied-configuration\""
+
 static void secrets(void **state)
 {
+        differ("[{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\",\"annotations\":{" LAST
+               ":\"hunter2\"}}}]",
+                "[{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\",\"annotations\":{" LAST
+                ":\"hunter3\"}}}]",
+                "[{\"action\":\"change\",\"fields\":[\"metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: changed\"],\"object\":\"Secret shop/s\"}]");
+        differ(SECRET(""),
+                "[{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\",\"annotations\":{" LAST
+                ":\"hunter2\"}}}]",
+                "[{\"action\":\"change\",\"fields\":[\"metadata.annotations: added\"],\"object\":\"Secret shop/s\"}]");
         differ(SECRET(",\"data\":{\"p\":\"aHVudGVyMg==\",\"q\":\"x\"}"),
                 SECRET(",\"data\":{\"p\":\"bmV3\"},\"stringData\":{\"r\":\"plain\"}"),
                 "[{\"action\":\"change\",\"fields\":[\"data.p: changed\",\"data.q: removed\",\"stringData.r: added\"],\"object\":\"Secret shop/s\"}]");
@@ -213,8 +267,10 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decisions),
+                cmocka_unit_test(rolled_back),
                 cmocka_unit_test(removed),
                 cmocka_unit_test(differences),
+                cmocka_unit_test(cluster_wide),
                 cmocka_unit_test(secrets),
                 cmocka_unit_test(live),
                 cmocka_unit_test(pruned),

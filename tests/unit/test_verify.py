@@ -4,8 +4,11 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from paper_api import Api, paper
@@ -106,12 +109,12 @@ def made(tmp_path_factory):
 def verify(made):
     Api.objects = {"/api/v1/nodes": {"items": [node("c1"), node("w1")]}, f"{PROBES}/pods": {"items": [pod("c1"), pod("w1")]}}
 
-    def run(*args, broken="", more=""):
+    def run(*args, broken="", more="", **others):
         (made.path / "broken").write_text(broken)
         (made.path / "broken.asked").write_text("")
         (made.path / "broken.policy").write_text("")
         before = sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir())
-        r = made("verify", *args, more=more, PATH=f"{made.path}:{os.environ['PATH']}")
+        r = made("verify", *args, more=more, PATH=f"{made.path}:{os.environ['PATH']}", **others)
         assert PROBES not in Api.objects, "the probes are removed"
         assert sorted(p.name for p in (made.path / ".slipway" / "paper").iterdir()) == before
         return r
@@ -276,3 +279,61 @@ def test_ingress_and_targets_that_fail(verify, monkeypatch):
                       ("targets", "kubelet"): "https://10.0.0.2/metrics is down: x509: unknown authority",
                       ("targets", "coredns"): "0 of 1 targets were found"}
     assert "3 things do not work; the first: ingress (TLS): something else answered than the probes" in r.stderr
+
+
+class Provider(BaseHTTPRequestHandler):
+    """An identity provider: its discovery document."""
+
+    def do_GET(self):
+        assert self.path == "/.well-known/openid-configuration"
+        issuer = f"https://127.0.0.1:{self.server.server_port}"
+        body = json.dumps({"issuer": self.server.calls_itself or issuer, "jwks_uri": f"{issuer}/keys"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def provider(made, tmp_path):
+    """At the address of services.dex, with a certificate of the cluster's CA."""
+    ca = made.path / ".slipway" / "paper" / "pki" / "ca"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", tmp_path / "key", "-out", tmp_path / "crt"], check=True, capture_output=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.calls_itself = None
+    (made.path / "people.yaml").write_text('- {email: carol@example.net, username: carol, userID: "1", hash: "$2b$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuuabcdefghijk"}\n')
+    (made.path / "people.yaml").chmod(0o600)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def login(provider):
+    return {"more": f"  services: {{dex: {{host: 127.0.0.1, port: {provider.server_port}, passwordsFile: people.yaml}}}}\n", "no_proxy": "127.0.0.1"}
+
+
+def test_login(verify, provider):
+    """Only where the file has services.dex: test_all_works has no such row."""
+    r = verify("-o", "json", **login(provider))
+    assert r.returncode == 0, r.stdout + r.stderr
+    assert [(c["check"], c["to"]) for c in json.loads(r.stdout)["checks"] if c["from"] == "this computer"] == [("login", f"https://127.0.0.1:{provider.server_port}")]
+
+
+def test_nobody_can_log_in(verify, provider):
+    """The provider is another one than API servers believe."""
+    provider.calls_itself = "https://other.example.net"
+    r = verify("-o", "json", **login(provider))
+    assert r.returncode == 7, r.stdout + r.stderr
+    (failed,) = [c for c in json.loads(r.stdout)["checks"] if not c["works"]]
+    assert failed["check"] == "login" and 'it calls itself "https://other.example.net"' in failed["why"]
+    assert f"login at https://127.0.0.1:{provider.server_port}: it calls itself" in r.stderr and "kubectl -n slipway-dex get pods" in r.stderr

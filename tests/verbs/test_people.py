@@ -156,7 +156,7 @@ def test_a_wrong_provider_is_a_warning(cluster, api):
     try:
         cluster.provider.document = right | {"issuer": right["issuer"] + "/"}
         r = cluster("plan")
-        assert f'it calls itself "{right["issuer"]}/": no token of it will be accepted' in r.stdout + r.stderr
+        assert f'its issuer is "{right["issuer"]}/": API servers accept no token of it' in r.stdout + r.stderr
     finally:
         cluster.provider.document = right
     r = cluster("plan")

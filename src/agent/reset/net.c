@@ -40,23 +40,6 @@ static void rtnl_attribute(struct request *q, uint16_t type, const void *data, s
         rtnl_put(q, data, n);
 }
 
-static int rtnl_ask(const struct request *q)
-{
-        struct {
-                struct request head;
-                char rest[1024];
-        } answer = { 0 };
-        int code, fd CLEANUP(close_p) = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-        struct timeval wait = { .tv_sec = 5 };
-        if (fd < 0)
-                return -errno;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-        if (send(fd, q, q->len, 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 20)
-                return -errno;
-        memcpy(&code, answer.head.body, sizeof(code));
-        return code;
-}
-
 static struct request rtnl_request(uint16_t type)
 {
         return (struct request){ .len = 16, .type = type, .flags = REQUEST_ACK };
@@ -74,7 +57,7 @@ static int delete_link(unsigned index)
                 uint32_t flags, change;
         } info = { .index = (int32_t)index };
         rtnl_put(&q, &info, sizeof(info));
-        return rtnl_ask(&q);
+        return netlink_ask(NETLINK_ROUTE, &q, q.len);
 }
 
 /* The host's end of a pod's link: whatever its name, the fabric's bridge is its master. */
@@ -149,7 +132,7 @@ static void delete_vip(struct agent *a)
         } info = { .family = (uint8_t)family, .bits = (uint8_t)bits, .index = index };
         rtnl_put(&q, &info, sizeof(info));
         rtnl_attribute(&q, ATTR_LOCAL, addr, family == AF_INET ? 4 : 16);
-        if (rtnl_ask(&q) == 0)
+        if (netlink_ask(NETLINK_ROUTE, &q, q.len) == 0)
                 reset_event(a, SPEC_MODULE, address, STATE_REMOVED, NULL);
 }
 
@@ -173,7 +156,7 @@ static void delete_route(int family, const uint8_t *dst, unsigned bits)
                 .scope = 255 /* any */ };
         rtnl_put(&q, &info, sizeof(info));
         rtnl_attribute(&q, ATTR_DST, dst, family == AF_INET ? 4 : 16);
-        rtnl_ask(&q);
+        netlink_ask(NETLINK_ROUTE, &q, q.len);
 }
 
 /* Lines of /proc/net/route and ipv6_route: the destination in hexadecimal, for IPv4 in the byte

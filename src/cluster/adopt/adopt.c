@@ -1,5 +1,4 @@
 #include <event2/event.h>
-#include <openssl/evp.h>
 
 #include "cluster/adopt/adopt_files.h"
 #include "kube/kube.h"
@@ -171,13 +170,10 @@ const char *adopt_flag(const json_t *flags, const char *name)
 
 static char *decode(struct adopt *a, const char *base64)
 {
-        size_t n = base64 ? strlen(base64) : 0;
-        unsigned char *out = arena_alloc(a->arena, n + 4);
-        int len = n ? EVP_DecodeBlock(out, (const unsigned char *)base64, (int)n) : -1;
-        if (len < 0)
+        struct str text CLEANUP(str_wipe_release) = { 0 };
+        if (!base64 || !*base64 || !str_add_from_base64(&text, base64, strlen(base64)))
                 return NULL;
-        out[len] = 0; /* PEM: padding does not matter */
-        return (char *)out;
+        return arena_strdup(a->arena, str_text(&text));
 }
 
 static const char *at(const json_t *o, const char *list, const char *inner, const char *key)

@@ -134,7 +134,7 @@ static int adopt_extra_unfit(struct adopt *a, const char *why, const char *how, 
                 "the encryption configuration of kube-apiserver on %s cannot be kept: %s",
                 a->target.host, why);
         return error_hint(err,
-                "%s, restart kube-apiserver, write all that is encrypted anew (kubectl get secrets -A -o json | kubectl replace -f -), and adopt again",
+                "%s, restart kube-apiserver, write every encrypted object again (kubectl get secrets -A -o json | kubectl replace -f -), and adopt again",
                 how);
 }
 
@@ -159,7 +159,7 @@ static int read_encryption(struct adopt *a, const json_t *config, json_t *spec, 
                         !json_object_get(json_array_get(providers, 1), "identity")))
                 return adopt_extra_unfit(a,
                         "its providers are not one of secretbox, aescbc and aesgcm with identity behind it",
-                        "let its providers be secretbox with one key, then identity, with the old ones behind them until all is written anew",
+                        "let its providers be secretbox with one key, then identity, with the old ones behind them until every object is written again",
                         err);
         if (json_array_size(keys) != 1)
                 return adopt_extra_unfit(a, "its provider has more than one key",

@@ -83,7 +83,7 @@ static struct tally readiness_tally(const struct site *s)
 static void readiness_end(struct member *m, const struct tally *t, size_t needed)
 {
         struct step *s = m->run.ready;
-        const char *why = m->run.missing ? m->run.missing : s->doing ? s->doing : "no news of it";
+        const char *why = m->run.missing ? m->run.missing : s->doing ? s->doing : "no answer yet";
         if (t->ready < needed) {
                 step_fail(s, ETIMEDOUT, EXIT_UNHEALTHY,
                         "slipway status names the problems; slipway logs NODE kubelet says why",

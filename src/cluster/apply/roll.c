@@ -34,7 +34,7 @@ static void on_drain_progress(size_t left, const char *held, void *arg)
 {
         struct draining *d = arg;
         if (*held)
-                step_doing(d->op.step, -1, "%zu pods left; one may not go: %s", left, held);
+                step_doing(d->op.step, -1, "%zu pods left; one cannot be evicted: %s", left, held);
         else
                 step_doing(d->op.step, -1, "%zu pods left", left);
 }
@@ -51,7 +51,7 @@ static void not_drained(struct draining *d, const char *error)
         op_fail(&d->op, EBUSY, EXIT_STEP,
                 error ? "the node could not be uncordoned either: kubectl uncordon it, make room for the pod (more replicas, or a softer budget), and run again"
                       : "the node was uncordoned and not changed; make room for the pod (more replicas, or a softer budget), and run again",
-                "its pods did not leave within %" PRId64 " s: %s",
+                "its pods were not evicted within %" PRId64 " s: %s",
                 d->op.site->cluster->upgrade.drain_timeout, d->trouble);
 }
 

@@ -235,7 +235,7 @@ static void on_verify_cleared(const struct kube_reply *reply, void *arg)
         } else {
                 verify_failed(v,
                         "see what holds it: kubectl get namespace " VERIFY_NAMESPACE " -o yaml",
-                        "the namespace " VERIFY_NAMESPACE " of an earlier run does not go away: %s",
+                        "the namespace " VERIFY_NAMESPACE " of an earlier run is not deleted: %s",
                         reply->error ? reply->error : "it is still there");
                 verify_finish(v);
         }

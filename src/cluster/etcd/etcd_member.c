@@ -35,6 +35,15 @@ void etcd_member_fail(struct op *o, const char *what, const char *why)
                 "%s: %s", what, why ? why : "no voting member answers");
 }
 
+void etcd_ask_voter(struct op *o, const struct member *m, etcd_fn fn)
+{
+        struct member *at = etcd_voter(m);
+        if (at)
+                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, fn, o);
+        else
+                etcd_member_fail(o, "no etcd member can be asked", NULL);
+}
+
 void etcd_peers_read(struct site *s, const json_t *answer)
 {
         s->found.peers = etcd_peers(answer, s->arena, &s->found.peer_count);
@@ -164,12 +173,7 @@ static void on_join_list(struct member *at, json_t *answer, const char *trouble,
 
 static void join_ask(struct op *o)
 {
-        struct joining *j = (struct joining *)o;
-        struct member *at = etcd_voter(j->member);
-        if (at)
-                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_join_list, j);
-        else
-                etcd_member_fail(o, "no etcd member can be asked", NULL);
+        etcd_ask_voter(o, ((struct joining *)o)->member, on_join_list);
 }
 
 void step_etcd_join(struct step *s)
@@ -240,12 +244,7 @@ static void on_promote_list(struct member *at, json_t *answer, const char *troub
 
 static void promote_ask(struct op *o)
 {
-        struct promoting *p = (struct promoting *)o;
-        struct member *at = etcd_voter(p->member);
-        if (at)
-                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_promote_list, p);
-        else
-                etcd_member_fail(o, "no etcd member can be asked", NULL);
+        etcd_ask_voter(o, ((struct promoting *)o)->member, on_promote_list);
 }
 
 void step_etcd_promote(struct step *s)

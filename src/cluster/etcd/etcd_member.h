@@ -17,6 +17,9 @@ void step_etcd_promote(struct step *s);
 struct member *etcd_voter(const struct member *m);
 /* Ends the operation and its step. why NULL: no member could be queried. */
 void etcd_member_fail(struct op *o, const char *what, const char *why);
+/* Asks a voter for the list of members; fn gets the operation as `arg`. Ends the operation if none
+ * can be asked. */
+void etcd_ask_voter(struct op *o, const struct member *m, etcd_fn fn);
 void etcd_peers_read(struct site *s, const json_t *answer);
 /* etcd changes its members only when all voters have been connected for five seconds. Right after a
  * member joined it refuses, and the request is repeated. */

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "cluster/etcd/transfer.h"
 #include "cluster/etcd/etcd.h"
 
@@ -59,7 +60,6 @@ static void progress(struct transfer *c, const char *word)
 static void on_piece(struct link *l, const void *data, size_t n, void *arg)
 {
         struct transfer *c = arg;
-        const char *p = data;
         int64_t before = c->moved >> 22;
         /* never writes more than was announced */
         if (c->moved + (int64_t)n > c->size) {
@@ -68,15 +68,8 @@ static void on_piece(struct link *l, const void *data, size_t n, void *arg)
         }
         sha256_add(&c->sum, data, n);
         c->moved += (int64_t)n;
-        while (n && !c->failure) {
-                ssize_t w = write(c->fd, p, n);
-                if (w < 0 && errno != EINTR)
-                        c->failure = errno;
-                if (w > 0) {
-                        p += w;
-                        n -= (size_t)w;
-                }
-        }
+        if (!c->failure)
+                c->failure = -write_all(c->fd, data, n);
         if (c->moved >> 22 != before)
                 progress(c, "bringing");
 }

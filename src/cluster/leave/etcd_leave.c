@@ -147,12 +147,7 @@ static void on_leave_list(struct member *at, json_t *answer, const char *trouble
 
 static void leave_ask(struct op *o)
 {
-        struct leaving *l = (struct leaving *)o;
-        struct member *at = etcd_voter(l->member);
-        if (at)
-                etcd_ask(at, ETCD_MEMBERS, ETCD_ASK_SECONDS, on_leave_list, l);
-        else
-                etcd_member_fail(o, "no etcd member can be asked", NULL);
+        etcd_ask_voter(o, ((struct leaving *)o)->member, on_leave_list);
 }
 
 void step_etcd_leave(struct step *s)

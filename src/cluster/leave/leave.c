@@ -81,7 +81,7 @@ struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
 {
         bool all = how & LEAVE_ALL, machine = how & LEAVE_MACHINE, anew = how & LEAVE_ANEW;
         /* not in the file: whether it is a member is decided by etcd's own list */
-        bool former = m->plan.fate == FATE_REMOVE;
+        bool removed = m->plan.fate == FATE_REMOVE;
         bool reset = m->seen.known && !machine && !anew && m->seen.answers;
         unsigned roles = m->node->pool->roles;
         const struct {
@@ -91,7 +91,7 @@ struct leave_span leave_steps(struct plan *p, struct member *m, unsigned how)
                 { PLAN_LEAVE_DRAIN, !all },
                 { PLAN_MEMBERS, !all && roles & ROLE_CONTROL_PLANE && m->site->ops->members },
                 { PLAN_API_LEAVE, !all && m->seen.answers && roles & ROLE_CONTROL_PLANE },
-                { PLAN_ETCD_LEAVE, !all && (former || roles & ROLE_ETCD) },
+                { PLAN_ETCD_LEAVE, !all && (removed || roles & ROLE_ETCD) },
                 { PLAN_DELETE_NODE, !all },
                 { PLAN_DESTROY, m->seen.known && machine },
                 { PLAN_RETIRE, anew },

@@ -83,10 +83,10 @@ static void on_leave_node(const struct kube_reply *reply, void *arg)
 void step_leave_drain(struct step *s)
 {
         struct member *m = s->arg;
-        bool former = m->plan.fate == FATE_REMOVE;
+        bool removed = m->plan.fate == FATE_REMOVE;
         /* an unreachable node is not drained: its pods are deleted with its Node */
         if (m->plan.leaving & (LEAVE_FORCE | LEAVE_ALL) || !m->site->kube ||
-                (former && (!m->site->found.api_up || !m->seen.object || !m->seen.answers))) {
+                (removed && (!m->site->found.api_up || !m->seen.object || !m->seen.answers))) {
                 step_unchanged(s);
                 return;
         }

@@ -39,7 +39,7 @@ static const struct member *anew_first(const struct site *s, unsigned roles)
 
 static int anew_refuse(struct error *err, int code, const struct member *m, const char *why)
 {
-        error_set(err, EBUSY, code, "%s is to be made anew (%s), %s", m->node->name,
+        error_set(err, EBUSY, code, "%s must be replaced (%s), %s", m->node->name,
                 m->machine->outdated, why);
         return -err->code;
 }
@@ -58,7 +58,7 @@ static int anew_check_alone(const struct site *s, struct error *err)
                         continue;
                 anew_refuse(err, EXIT_PREFLIGHT, m, rows[i].what);
                 return error_hint(err,
-                        "restore the former value, or add control-plane nodes first and change it then; nothing was changed");
+                        "restore the previous value, or add control-plane nodes first and change it then; nothing was changed");
         }
         return 0;
 }

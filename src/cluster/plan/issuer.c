@@ -35,7 +35,7 @@ static bool issuer_judge(const struct oidc *o, const json_t *document, struct st
                 text_addf(out, "its discovery document has no issuer");
         else if (!streq(issuer, o->issuer))
                 text_addf(out,
-                        "it calls itself \"%.*s\": no token of it will be accepted; write auth.oidc.issuer exactly so",
+                        "its issuer is \"%.*s\": API servers accept no token of it; set auth.oidc.issuer to exactly that",
                         NAME_SHOWN, issuer);
         else if (!keys || !has_prefix(keys, "https://"))
                 text_addf(out,

@@ -161,10 +161,10 @@ static void on_observe_version(const struct kube_reply *reply, void *arg)
 }
 
 /* A control-plane node has slipway's components, or is being adopted. */
-static bool any_api(const struct site *s, bool gone)
+static bool any_api(const struct site *s, bool removed)
 {
-        for (size_t i = 0; i < (gone ? s->found.removed_count : s->count); i++) {
-                const struct member *m = gone ? s->found.removed[i] : &s->members[i];
+        for (size_t i = 0; i < (removed ? s->found.removed_count : s->count); i++) {
+                const struct member *m = removed ? s->found.removed[i] : &s->members[i];
                 if (member_reachable(m) && m->node->pool->roles & ROLE_CONTROL_PLANE &&
                         (json_object_get(m->seen.said, "cluster") || member_adopted(m)))
                         return true;

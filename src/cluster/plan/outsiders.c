@@ -202,22 +202,20 @@ static void life_text(const struct outsider *p, bool in_file, struct str *out)
         time_t now = time(NULL);
         char left[64];
         if (p->until <= now) {
-                str_add(out, "      their certificate has expired: nothing of theirs is left\n");
+                str_add(out, "      the certificate has expired: no access remains\n");
                 return;
         }
-        text_addf(out, "      their certificate cannot be taken back and is good until %s",
+        text_addf(out, "      the certificate cannot be revoked and is valid until %s",
                 days_left(p, now, left));
         for (size_t i = 0; i < p->groups.n; i++)
                 text_addf(out, "%s%s",
                         i                 ? ", "
-                        : p->groups.n > 1 ? ": whatever is bound to its groups "
-                                          : ": whatever is bound to its group ",
+                        : p->groups.n > 1 ? ": until then it has the rights of its groups "
+                                          : ": until then it has the rights of its group ",
                         p->groups.v[i]);
         text_addf(out,
-                "%s\n      to end it now: slipway certs rotate-ca cluster; for the next time: a short auth.users[].lifetime\n",
-                p->groups.n ? " stays open to them till then"
-                : in_file   ? ""
-                            : ", but nothing is bound to it any more");
+                "%s\n      to invalidate it now: slipway certs rotate-ca cluster; to limit this in future: a short auth.users[].lifetime\n",
+                p->groups.n || in_file ? "" : ", but nothing is bound to it any more");
         if (in_file)
                 str_add(out,
                         "      auth.bindings still gives this name rights: remove it there too, unless it is also a user of the provider\n");
@@ -229,7 +227,7 @@ void outsiders_text(const struct site *s, struct str *out)
         for (size_t i = 0; o && i < o->n; i++) {
                 size_t n = o->grants ? o->grant_count[i] : 0;
                 bool in_file = bound_in_file(s, o->v[i].name);
-                text_addf(out, "  user %s  shut out  no longer in auth.users: ", o->v[i].name);
+                text_addf(out, "  user %s  revoke access  no longer in auth.users: ", o->v[i].name);
                 if (!o->grants || o->trouble)
                         text_addf(out,
                                 "its bindings and tokens are removed when the API answers%s%s",
@@ -275,7 +273,7 @@ static void remove_next(struct looking *l);
 static void outsiders_failed(struct looking *l, const char *what, const char *why)
 {
         struct error err CLEANUP(error_release) = { 0 };
-        error_set(&err, EIO, EXIT_STEP, "user %s cannot be shut out yet: %s: %s",
+        error_set(&err, EIO, EXIT_STEP, "the access of user %s cannot be revoked yet: %s: %s",
                 l->site->found.outsiders->v[l->who].name, what, why);
         error_hint(&err, "run slipway up again: it continues from here");
         step_done(l->step, &err);

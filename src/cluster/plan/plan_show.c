@@ -100,7 +100,7 @@ static void node_words(const struct member *m, struct str *out)
         /* known only when it runs */
         const char *etcd =
                 m->plan.joins && m->plan.fate == FATE_START
-                        ? "its etcd comes back, or joins as a learner if its data is gone"
+                        ? "its etcd comes back, or joins as a learner if its data is lost"
                 : m->plan.joins    ? "its etcd joins as a learner and is promoted"
                 : m->plan.promotes ? "its etcd is promoted"
                                    : NULL;

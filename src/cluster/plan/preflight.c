@@ -169,7 +169,7 @@ static void check_leftovers(struct look *l)
                         "it belongs to another slipway cluster (%s)", cluster);
         else if (!*cluster && json_array_size(left) && !member_adopted(l->m))
                 problem(l, "clean the machine, or use another",
-                        "something of another cluster is there: %s",
+                        "it has data of another cluster: %s",
                         json_string_value(json_array_get(left, 0)));
 }
 

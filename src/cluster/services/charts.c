@@ -80,20 +80,12 @@ static void on_chart_judged(struct error *err, void *arg)
 /* Sets the release's namespace on objects that have none. */
 static void place_objects(json_t *objects, const char *ns)
 {
-        static const char *const cluster_wide[] = { "Namespace", "ClusterRole",
-                "ClusterRoleBinding", "CustomResourceDefinition", "PersistentVolume",
-                "StorageClass", "PriorityClass", "IngressClass", "RuntimeClass", "CSIDriver",
-                "APIService", "Node" };
-        size_t i, k;
+        size_t i;
         json_t *o;
         json_array_foreach(objects, i, o)
         {
-                const char *kind = json_string_value(json_object_get(o, "kind"));
                 json_t *meta = json_object_get(o, "metadata");
-                for (k = 0; k < ARRAY_SIZE(cluster_wide) && !streq(kind, cluster_wide[k]);)
-                        k++;
-                if (k == ARRAY_SIZE(cluster_wide) && !strstr(kind, "Webhook") &&
-                        !strstr(kind, "AdmissionPolicy") && !json_object_get(meta, "namespace"))
+                if (!service_cluster_wide(o) && !json_object_get(meta, "namespace"))
                         json_object_set_new(meta, "namespace", json_string(ns));
         }
 }

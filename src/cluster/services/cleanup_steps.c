@@ -25,7 +25,7 @@ static void cleaning_late(struct cleaning *c)
 {
         char *names CLEANUP(free_p) = outside_names(&c->left, true);
         op_fail(&c->look.op, ETIMEDOUT, EXIT_STEP, STOP_HINT,
-                "not gone after %u s: %s%s%s; its resources outside the cluster may still exist and cost money",
+                "not deleted after %u s: %s%s%s; its resources outside the cluster may still exist and cost money",
                 c->look.op.site->cleanup, *names ? names : c->what, c->trouble ? "; the API: " : "",
                 c->trouble ? c->trouble : "");
 }

@@ -13,7 +13,7 @@
 #define WORDS_MAX   600 /* characters of helm's output in a sentence */
 #define PROGRAM_MAX ((size_t)256 << 20)
 #define MISSING_HINT \
-        "install helm 3 on this computer, or set artifacts.source so that it can be fetched or built (upstream, a mirror, or Go modules)"
+        "install helm 3.13 or newer on this computer, or set artifacts.source so that it can be fetched or built (upstream, a mirror, or Go modules)"
 
 struct helm_job {
         struct helm *helm;
@@ -241,10 +241,16 @@ static void on_version_out(struct proc *p, const char *data, size_t n, void *arg
                 str_addn(&h->version, data, n);
 }
 
+/* Version 3 alone has the options that are used here, from 3.13 on (labels of a release). */
+bool helm_fits(const char *version)
+{
+        return has_prefix(version, "v3.") && strtol(version + strlen("v3."), NULL, 10) >= 13;
+}
+
 static void on_version_exit(struct proc *p, int status, void *arg)
 {
         struct helm *h = arg;
-        bool fits = status == 0 && has_prefix(str_text(&h->version), "v3.");
+        bool fits = status == 0 && helm_fits(str_text(&h->version));
         h->asked = NULL;
         str_release(&h->version);
         if (fits)
@@ -253,7 +259,6 @@ static void on_version_exit(struct proc *p, int status, void *arg)
                 helm_fetch(h);
 }
 
-/* Only version 3 has the options that are used here. */
 static void helm_find(struct helm *h)
 {
         static const char *const argv[] = { "helm", "version", "--template", "{{.Version}}", NULL };

@@ -1,5 +1,5 @@
 /* helm as a child process. It renders charts and stores releases as usual, so users can work with
- * them using helm. slipway uses a helm (version 3) in PATH, or fetches or builds it like other
+ * them using helm. slipway uses a helm (3.13 or newer) in PATH, or fetches or builds it like other
  * programs. During the run it has a home of its own: the user's settings and repositories are
  * neither used nor changed. Passwords are in files there (0600), never in arguments. It connects to
  * the API as slipway's own client does. */
@@ -30,6 +30,8 @@ struct helm_call {
 
 /* Queues the call; a few run at the same time. `step` shows when helm is fetched or built first. */
 void helm_run(struct site *s, struct step *step, const struct helm_call *call);
+/* Whether slipway can use a helm that calls itself so ("v3.13.0"). */
+bool helm_fits(const char *version);
 /* The number of processes started, for tests. */
 size_t helm_started(const struct site *s);
 

@@ -237,7 +237,7 @@ static void on_pruned_look(json_t *objects, const char *error, void *arg)
         else
                 op_fail(&m->op, ETIMEDOUT, EXIT_STEP,
                         "kubectl describe service says why; if nothing is left that could remove its load balancer, remove its finalizer, and run slipway up again",
-                        "the Service %s, which was taken out, is not gone after %d s%s%s",
+                        "the Service %s, which was taken out, is not deleted after %d s%s%s",
                         left ? left : "", BALANCER_MS / 1000, error ? ": " : "",
                         error ? error : "");
 }

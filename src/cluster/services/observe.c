@@ -283,20 +283,43 @@ static void look_namespaces(struct services_look *l)
         }
 }
 
-/* A namespace that is being deleted accepts no objects. */
+static bool look_ends(const struct services_look *l, const char *name)
+{
+        return json_object_get(
+                json_object_get(look_namespace(l, name), "metadata"), "deletionTimestamp");
+}
+
+/* The namespace of a service that is being deleted; NULL: none is. */
+static const char *look_ending(const struct services_look *l, const struct service *s)
+{
+        const char *ns = s->kind == SERVICE_NAMESPACE ? s->name : s->ns;
+        const json_t *objects = s->action == SERVICE_KEEP ? NULL : s->objects, *o;
+        size_t i;
+        if (s->action == SERVICE_STAYS || s->action == SERVICE_REMOVE)
+                return NULL;
+        if (*ns && look_ends(l, ns))
+                return ns;
+        json_array_foreach(objects, i, o)
+        {
+                if (look_ends(l, object_namespace(o)))
+                        return object_namespace(o);
+        }
+        return NULL;
+}
+
+/* Such a namespace accepts no objects. */
 static int look_terminating(const struct services_look *l, struct error *err)
 {
         for (size_t i = 0; i < l->found->n; i++) {
                 const struct service *s = &l->found->v[i];
-                const char *ns = s->kind == SERVICE_NAMESPACE ? s->name : s->ns;
-                const json_t *o = s->action == SERVICE_STAYS || s->action == SERVICE_REMOVE
-                                          ? NULL
-                                          : look_namespace(l, ns);
-                if (!json_object_get(json_object_get(o, "metadata"), "deletionTimestamp"))
+                const char *ns = look_ending(l, s);
+                if (!ns)
                         continue;
+                bool own = s->kind == SERVICE_NAMESPACE;
                 error_set(err, EBUSY, EXIT_PREFLIGHT,
-                        "%s %s: the namespace %s is being deleted (Terminating)",
-                        service_kind_name(s->kind), s->name, ns);
+                        "%s%s%s: the namespace %s is being deleted (Terminating)",
+                        own ? "services.namespaces" : service_kind_name(s->kind), own ? "" : " ",
+                        own ? "" : s->name, ns);
                 return error_hint(err,
                         "nothing was changed; wait until it is deleted, or see what blocks it: kubectl get namespace %s -o yaml",
                         ns);

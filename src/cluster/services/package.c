@@ -32,6 +32,13 @@ static void finding_end(struct finding *f, struct error *err)
 
 /* ---- paths ---- */
 
+/* The chart's name in its repository. */
+static const char *after_slash(const char *ref)
+{
+        const char *slash = strchr(ref, '/');
+        return slash ? slash + 1 : ref;
+}
+
 /* The name and version for messages; helm reads the rest. */
 static int read_chart_yaml(struct finding *f, const char *dir, struct error *err)
 {
@@ -39,10 +46,6 @@ static int read_chart_yaml(struct finding *f, const char *dir, struct error *err
         char *path CLEANUP(free_p) = path_join(dir, "Chart.yaml");
         struct str text CLEANUP(str_release) = { 0 };
         struct tree *t;
-        if (access(path, F_OK) < 0) {
-                error_set(err, ENOENT, EXIT_CONFIG, "%s has no Chart.yaml", dir);
-                return error_hint(err, "name the directory that holds the chart's Chart.yaml");
-        }
         if (file_read(path, YAML_MAX, &text, err) < 0 ||
                 tree_parse(a, arena_strdup(a, path), arena_strdup(a, str_text(&text)), text.len, &t,
                         err) < 0)
@@ -53,17 +56,29 @@ static int read_chart_yaml(struct finding *f, const char *dir, struct error *err
         return 0;
 }
 
+/* A directory with a Chart.yaml, or a file. */
+static int chart_there(const char *path, struct stat *st, struct error *err)
+{
+        if (stat(path, st) < 0) {
+                error_set(err, errno, EXIT_CONFIG, "%s: %s", path, strerror(errno));
+                return error_hint(
+                        err, "the path is relative to the directory of the file that names it");
+        }
+        char *inside CLEANUP(free_p) = path_join(path, "Chart.yaml");
+        if (!S_ISDIR(st->st_mode) || access(inside, F_OK) == 0)
+                return 0;
+        error_set(err, ENOENT, EXIT_CONFIG, "%s has no Chart.yaml", path);
+        return error_hint(err, "name the directory that holds the chart's Chart.yaml");
+}
+
 static int from_path(struct finding *f, const char *path, struct error *err)
 {
         struct service *s = f->service;
         struct stat st;
         char digest[SHA256_HEX];
         int64_t size;
-        if (stat(path, &st) < 0) {
-                error_set(err, errno, EXIT_CONFIG, "%s: %s", path, strerror(errno));
-                return error_hint(
-                        err, "the path is relative to the directory of the file that names it");
-        }
+        if (chart_there(path, &st, err) < 0)
+                return -err->code;
         if (S_ISDIR(st.st_mode)) {
                 if (read_chart_yaml(f, path, err) < 0 || folder_digest(path, digest, err) < 0)
                         return -err->code;
@@ -76,29 +91,56 @@ static int from_path(struct finding *f, const char *path, struct error *err)
 }
 
 /* A directory as a repository: NAME-VERSION.tgz, or the chart's directory. */
-static int from_directory(struct finding *f, const char *dir, const char *chart, struct error *err)
+static int in_directory(const struct cluster *c, const struct repository *r, const char *dir,
+        const struct chart *chart, const char **path, struct error *err)
 {
-        const char *version = f->service->chart->version;
-        char *archive CLEANUP(free_p) =
-                xasprintf("%s/%s-%s.tgz", dir, chart, version ? version : "VERSION");
-        char *folder CLEANUP(free_p) = path_join(dir, chart);
-        if (version && access(archive, F_OK) == 0)
-                return from_path(f, archive, err);
-        if (access(folder, F_OK) == 0)
-                return from_path(f, folder, err);
-        error_set(err, ENOENT, EXIT_CONFIG, "the repository %s has neither %s nor %s",
-                f->repository->name, archive, folder);
+        const char *name = after_slash(chart->chart), *version = chart->version;
+        char *folder CLEANUP(free_p) = path_join(dir, name),
+                     *archive CLEANUP(free_p) =
+                             xasprintf("%s-%s.tgz", folder, version ? version : "VERSION");
+        *path = arena_strdup(c->arena, version && access(archive, F_OK) == 0 ? archive : folder);
+        if (access(*path, F_OK) == 0)
+                return 0;
+        error_set(err, ENOENT, EXIT_CONFIG, "the repository %s has neither %s nor %s", r->name,
+                archive, folder);
         return error_hint(err, "set version to one that is there");
 }
 
-/* ---- repositories ---- */
-
-/* The chart's name in its repository. */
-static const char *after_slash(const char *ref)
+static const struct repository *repository_of(const struct services *s, const char *ref)
 {
-        const char *slash = strchr(ref, '/');
-        return slash ? slash + 1 : ref;
+        size_t n = strcspn(ref, "/");
+        for (size_t i = 0; i < s->repositories.n; i++)
+                if (strlen(s->repositories.v[i].name) == n &&
+                        strncmp(s->repositories.v[i].name, ref, n) == 0)
+                        return &s->repositories.v[i];
+        return NULL;
 }
+
+/* Where it is on this computer. *path NULL: it comes from elsewhere, from *r if it is not NULL. */
+static int chart_path(const struct cluster *c, const struct chart *chart,
+        const struct repository **r, const char **path, struct error *err)
+{
+        bool own = strchr("./~", chart->chart[0]) != NULL;
+        *path = own ? cluster_path(c->arena, tree_get(chart->src, "chart"), chart->chart) : NULL;
+        *r = own || strstr(chart->chart, "://") ? NULL : repository_of(&c->services, chart->chart);
+        if (!*r || !strchr("./~", (*r)->url[0]))
+                return 0;
+        return in_directory(c, *r, cluster_path(c->arena, tree_get((*r)->src, "url"), (*r)->url),
+                chart, path, err);
+}
+
+int package_check(const struct cluster *c, const struct chart *chart, struct error *err)
+{
+        const struct repository *r;
+        const char *path;
+        struct stat st;
+        int found = chart_path(c, chart, &r, &path, err);
+        if (found == 0 && (!path || chart_there(path, &st, err) == 0))
+                return 0;
+        return error_wrap(err, "chart %s", chart->name);
+}
+
+/* ---- repositories ---- */
 
 static void use_blob(struct finding *f, const char *root, const char *digest)
 {
@@ -316,37 +358,19 @@ static void from_repository(struct finding *f)
                         .arg = f });
 }
 
-static const struct repository *repository_of(const struct services *s, const char *ref)
-{
-        size_t n = strcspn(ref, "/");
-        for (size_t i = 0; i < s->repositories.n; i++)
-                if (strlen(s->repositories.v[i].name) == n &&
-                        strncmp(s->repositories.v[i].name, ref, n) == 0)
-                        return &s->repositories.v[i];
-        return NULL;
-}
-
 void package_find(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg)
 {
-        const struct chart *c = service->chart;
+        const char *path;
         struct error err CLEANUP(error_release) = { 0 };
         struct finding *f = arena_new(s->arena, struct finding);
         *f = (struct finding){ .site = s, .step = step, .service = service, .fn = fn, .arg = arg };
-        bool path = strchr("./~", c->chart[0]) != NULL;
-        f->repository = path || strstr(c->chart, "://")
-                                ? NULL
-                                : repository_of(&s->cluster->services, c->chart);
-        if (path) {
-                from_path(f, cluster_path(s->arena, tree_get(c->src, "chart"), c->chart), &err);
-        } else if (f->repository && strchr("./~", f->repository->url[0])) {
-                from_directory(f,
-                        cluster_path(
-                                s->arena, tree_get(f->repository->src, "url"), f->repository->url),
-                        after_slash(c->chart), &err);
-        } else {
+        int r = chart_path(s->cluster, service->chart, &f->repository, &path, &err);
+        if (r == 0 && !path) {
                 from_repository(f);
                 return;
         }
+        if (r == 0)
+                from_path(f, path, &err);
         finding_end(f, err.message ? &err : NULL);
 }

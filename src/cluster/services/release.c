@@ -177,11 +177,11 @@ static void on_recovered(const struct helm_result *h, void *arg)
         if (op_over(&r->op))
                 return;
         if (h->status) {
-                release_failed(r, "it was left half done and cannot be brought back", h);
+                release_failed(r, "it was interrupted and cannot be rolled back", h);
                 return;
         }
-        step_changed(
-                r->op.step, "brought release %s back from %s", r->service->name, r->service->state);
+        step_changed(r->op.step, "repaired release %s, which was %s", r->service->name,
+                r->service->state);
         release_look(&r->op);
 }
 
@@ -240,7 +240,7 @@ static void on_release_secrets(json_t *items, const char *error, void *arg)
         }
         s->revision = s->deployed = 0;
         s->state = s->had = NULL;
-        s->drifted = false;
+        s->drifted = s->went_back = false;
         service_revisions(s, r->op.site->arena, items);
         release_begin(r);
 }

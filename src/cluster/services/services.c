@@ -27,6 +27,8 @@ int services_check(const struct cluster *c, struct error *err)
                 if (r == 0)
                         json_decref(objects);
         }
+        for (size_t i = 0; r == 0 && i < c->services.charts.n; i++)
+                r = package_check(c, &c->services.charts.v[i], err);
         return r;
 }
 

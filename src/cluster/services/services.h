@@ -7,7 +7,8 @@
 #include "cluster/plan/plan_steps.h"
 #include "cluster/services/helm.h"
 
-/* Reads the manifests; an error names the file and the position. */
+/* Reads the manifests, and looks for the charts that are on this computer; an error names the file
+ * and the position. */
 int services_check(const struct cluster *c, struct error *err);
 /* The step that observes; NULL: the file has no services, and the cluster never had any. */
 struct step *services_observe_step(struct site *s);
@@ -53,6 +54,9 @@ int builtin_dex(struct site *site, struct service *s, struct error *err);
  * before this returns; err is NULL on success. */
 void package_find(struct site *s, struct step *step, struct service *service,
         void (*fn)(struct error *err, void *arg), void *arg);
+
+/* Whether a chart of a path or of a directory is there. */
+int package_check(const struct cluster *c, const struct chart *chart, struct error *err);
 
 /* folder.c: of a chart that is a directory. */
 int folder_digest(const char *dir, char digest[SHA256_HEX], struct error *err);

@@ -6,8 +6,9 @@
 
 /* ---- connecting ---- */
 
-#define TRIES  60 /* while a machine boots */
-#define TRY_MS 1000
+#define TRIES    60 /* while a machine boots */
+#define TRY_MS   1000
+#define CONSOLES 3
 
 struct connecting {
         struct op op;
@@ -95,6 +96,25 @@ static const char *after_name(const struct member *m, const char *message)
         return has_prefix(message, prefix) ? message + strlen(prefix) : message;
 }
 
+/* Where a machine stopped to boot, its console says. Few are asked: all others wait meanwhile. */
+static void add_console(struct member *m, struct error *err)
+{
+        struct site *s = m->site;
+        struct error ignored CLEANUP(error_release) = { 0 };
+        struct str text CLEANUP(str_release) = { 0 };
+        char *hint CLEANUP(free_p) = TAKE(err->hint);
+        if ((m->run.made || m->machine->booting) && s->consoles++ < CONSOLES)
+                s->ops->console(&s->provider, m->machine, &text, &ignored);
+        while (text.len && (unsigned char)text.data[text.len - 1] <= ' ')
+                str_truncate(&text, text.len - 1);
+        const char *line = text.len ? strrchr(text.data, '\n') : NULL;
+        if (text.len)
+                error_set(err, err->code, err->status, "%s; the last line of its console: %.200s",
+                        err->message, line ? line + 1 : text.data);
+        error_hint(err, "%s%sslipway logs %s console shows how far it has booted", hint ? hint : "",
+                hint ? "; " : "", m->node->name);
+}
+
 /* The link could not be opened, or closed before the agent sent HELLO. */
 static void on_not_connected(struct op *o, struct error *err)
 {
@@ -129,6 +149,8 @@ static void on_not_connected(struct op *o, struct error *err)
         }
         if (!err)
                 error_set(&gone, EPIPE, EXIT_UNREACHABLE, "the connection was closed");
+        if (m->site->ops->console && member_not_reached(err))
+                add_console(m, err);
         op_done(o, err ? err : &gone);
         api_look(m->site);
 }

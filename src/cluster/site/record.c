@@ -109,15 +109,15 @@ static int record_damaged(const char *path, const char *why, struct error *err)
 {
         error_set(err, EBADMSG, EXIT_STATE, "%s is damaged: %s", path, why);
         return error_hint(err,
-                "put it back from a copy; or remove it: 'slipway up' records the nodes of the file again, and hosts "
-                "that are in the file no more are then left alone");
+                "restore it from a backup; or remove it: 'slipway up' records the nodes of the file again, and hosts "
+                "that are no longer in the file are then not changed");
 }
 
 static int record_unread(struct error *err)
 {
         err->status = EXIT_STATE;
         error_wrap(err, "the record of the cluster's hosts");
-        return error_hint(err, "make it readable again, or put it back from a copy");
+        return error_hint(err, "make it readable again, or restore it from a backup");
 }
 
 static int record_parse(const char *path, const json_t *json, struct arena *a,

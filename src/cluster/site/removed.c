@@ -121,7 +121,7 @@ const char *member_replaced(const struct member *m)
                 return NULL;
         if (member_moved(m))
                 return arena_printf(m->site->arena,
-                        "its host was %s and is replaced: that host is left alone", h->address);
+                        "its host was %s and was replaced: that host is not changed", h->address);
         return arena_printf(m->site->arena,
                 "its machine-id is %s and the record has %s: the host was reinstalled or replaced",
                 id, h->machine_id);

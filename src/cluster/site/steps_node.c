@@ -272,7 +272,7 @@ static void on_etcd_data_gone(
                 retire_begin(s);
         else
                 step_fail(s, EIO, EXIT_STEP, "run again: it continues where it stopped",
-                        "the data of its former etcd member could not be removed");
+                        "the data of its previous etcd member could not be removed");
 }
 
 /* The directory may be on a volume that stays, and etcd does not start with the data of a member

@@ -180,6 +180,7 @@ static const char *const unimportant[] = {
         "ansible_ssh_extra_args",
         "auto_renew_certificates",
         "bin_dir",
+        "calico_cni_name",
         "cert_management",
         "cluster_id",
         "coredns_k8s_external_zone",
@@ -243,6 +244,8 @@ static const char *const unimportant[] = {
         "loadbalancer_apiserver_port",
         "loadbalancer_apiserver_type",
         "local_release_dir",
+        "metallb_namespace",
+        "metallb_speaker_enabled",
         "ndots",
         "nodelocaldns_bind_metrics_host_ip",
         "nodelocaldns_health_port",
@@ -293,6 +296,43 @@ static bool says_nothing(const struct tree *t)
                !strcasecmp(t->text, "none") || !strcasecmp(t->text, "off");
 }
 
+/* Variables of a pod network; words: those that it is for. */
+static const struct {
+        const char *prefix, *plugins;
+} spray_fabric_vars[] = {
+        { "calico_", "calico canal" },
+        { "typha_", "calico canal" },
+        { "canal_", "canal" },
+        { "cilium_", "cilium" },
+        { "flannel_", "flannel canal" },
+        { "kube_ovn_", "kube-ovn" },
+        { "kube_router_", "kube-router" },
+        { "macvlan_", "macvlan" },
+        { "enable_nat_default_gateway", "macvlan" },
+        { "weave_", "weave" },
+};
+
+/* Variables of something that PREFIXenabled switches on. */
+static const char *const spray_switched_vars[] = { "argocd_", "aws_ebs_csi_", "azure_csi_",
+        "cephfs_provisioner_", "cert_manager_", "cinder_csi_", "dashboard_", "gateway_api_",
+        "ingress_alb_", "ingress_nginx_", "krew_", "kube_vip_", "local_path_provisioner_",
+        "local_volume_provisioner_", "metallb_", "metrics_server_", "node_feature_discovery_",
+        "rbd_provisioner_", "vsphere_csi_" };
+
+/* Kubespray's sample sets them for everything that there is: those of what the cluster does not
+ * have say nothing. */
+static bool of_something_else(struct spray *k, const char *name)
+{
+        const char *plugin = spray_text(k, "kube_network_plugin"), *prefix;
+        for (size_t i = 0; i < ARRAY_SIZE(spray_fabric_vars); i++)
+                if (has_prefix(name, spray_fabric_vars[i].prefix))
+                        return !strstr(spray_fabric_vars[i].plugins, plugin ? plugin : "calico");
+        for (size_t i = 0; i < ARRAY_SIZE(spray_switched_vars); i++)
+                if (has_prefix(name, prefix = spray_switched_vars[i]))
+                        return !spray_true(k, arena_printf(k->arena, "%senabled", prefix));
+        return false;
+}
+
 struct leftovers {
         struct spray *k;
         struct index seen;
@@ -304,7 +344,7 @@ static void leftover_vars(struct leftovers *l, const struct inventory_var *v)
 {
         for (; v; v = v->next) {
                 if (says_nothing(v->value) || index_get(&l->k->asked, v->name) ||
-                        index_put(&l->seen, v->name, l))
+                        of_something_else(l->k, v->name) || index_put(&l->seen, v->name, l))
                         continue;
                 if (++l->n > MAX_LEFTOVERS)
                         continue;

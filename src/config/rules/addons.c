@@ -141,6 +141,29 @@ static void addon_balancer(const struct cluster *c, const struct addon *a, struc
         }
 }
 
+/* Whether a chart or manifest of the user may bring a StorageClass. */
+static bool storage_may_come(const struct cluster *c)
+{
+        static const enum addon_id bring[] = { ADDON_LOCAL_PATH, ADDON_CEPH_CSI_RBD,
+                ADDON_CEPH_CSI_CEPHFS, ADDON_CINDER_CSI, ADDON_EBS_CSI };
+        bool may = c->services.manifests.n;
+        for (size_t i = 0; i < ARRAY_SIZE(bring); i++)
+                may |= cluster_addon(c, bring[i]);
+        for (size_t i = 0; i < c->services.charts.n; i++)
+                may |= tree_get(c->services.charts.v[i].src, "chart") != NULL;
+        return may;
+}
+
+/* Without a StorageClass its pod waits for its volume, and `up` for the pod. */
+static void addon_stored(const struct cluster *c, const struct addon *a, struct problems *p)
+{
+        if (*addon_value(c, addon_named(a->name), "storage") && !storage_may_come(c))
+                problem_warn(p, a->src, NULL,
+                        "add local-path to services.addons, unless the cluster has one already",
+                        "%s needs a default StorageClass, and nothing in the file brings one",
+                        a->name);
+}
+
 /* Its configuration is around that of the fabric's plugins, which slipway then writes. */
 static void addon_multus(const struct cluster *c, const struct addon *a, struct problems *p)
 {
@@ -175,7 +198,8 @@ void rules_addons(struct cluster *c, struct problems *p)
                 enum addon_id id;
                 void (*judge)(const struct cluster *c, const struct addon *a, struct problems *p);
         } judges[] = { { ADDON_NODELOCALDNS, addon_cache }, { ADDON_DNS_AUTOSCALER, addon_scaler },
-                { ADDON_KUBE_VIP, addon_balancer }, { ADDON_MULTUS, addon_multus } };
+                { ADDON_KUBE_VIP, addon_balancer }, { ADDON_MULTUS, addon_multus },
+                { ADDON_REGISTRY, addon_stored }, { ADDON_PROMETHEUS, addon_stored } };
         for (size_t i = 0; i < c->services.addons.n; i++) {
                 const struct addon *a = &c->services.addons.v[i];
                 size_t before = p->errors;

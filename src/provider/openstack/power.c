@@ -94,8 +94,13 @@ void openstack_destroy(struct provider_run *run, struct machine *m,
 
 /* ---- power and console ---- */
 
+#define CONSOLE_MS 15000
+
 static const char *power_id(struct os *os, const struct machine *m)
 {
+        const char *slash = m->provider_id ? strrchr(m->provider_id, '/') : NULL;
+        if (slash) /* also of one that this run has made */
+                return slash + 1;
         const struct os_server *all = os->found.servers.v;
         for (size_t i = 0; i < os->found.servers.n; i++)
                 if (destroy_named(all[i].name, m))
@@ -115,8 +120,10 @@ static int power_act(struct provider_run *run, const struct machine *m, json_t *
         if (r == 0 && !id)
                 r = error_set(err, ENOENT, EXIT_STEP, "node %s has no server", m->node->name);
         if (r == 0 && call_do(os_session(os->sync.session), &os_calls[OS_SERVER_ACTION],
-                              &(struct call_args){
-                                      .args = args, .body = action, .resource = m->node->name },
+                              &(struct call_args){ .args = args,
+                                      .body = action,
+                                      .resource = m->node->name,
+                                      .timeout_ms = out ? CONSOLE_MS : 0 },
                               out, &f) < 0)
                 r = fault_error(&f, err);
         fault_release(&f);

@@ -11,7 +11,7 @@ static void restore_loss(const struct restore *r, const struct etcd_view *v, str
         for (size_t i = 0; i < v->count; i++)
                 if (v->seen[i].answered && v->seen[i].state.revision > now)
                         now = v->seen[i].state.revision;
-        text_addf(out, "etcd of %s goes back to %s", r->site->cluster->name, s->path);
+        text_addf(out, "etcd of %s is restored from %s", r->site->cluster->name, s->path);
         if (s->taken || s->revision >= 0)
                 text_addf(out, " (%s%s", s->taken ? s->taken : "",
                         s->taken && s->revision >= 0 ? ", " : "");

@@ -1,19 +1,18 @@
-/* kubeconfig --merge: adds the cluster's entries to the user's own file. */
 #include <fcntl.h>
 #include <limits.h>
 
 #include "base/file.h"
-#include "cmd/merge.h"
 #include "pki/identity.h"
+#include "pki/merge_file.h"
 
 #define CONFIG_MAX ((size_t)16 << 20)
 
 /* The file that kubectl would write to; malloc'd. */
-static char *own_file(const struct options *o, struct error *err)
+static char *own_file(const char *given, struct error *err)
 {
         const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
-        if (o->kubeconfig)
-                return xstrdup(o->kubeconfig);
+        if (given)
+                return xstrdup(given);
         for (; list && *list; list += strcspn(list, ":"), list += *list == ':')
                 if (*list != ':')
                         return xstrndup(list, strcspn(list, ":"));
@@ -59,23 +58,20 @@ static int merge_into(
         return r < 0 ? r : file_write(path, out.data, out.len, 0600, FILE_SYNC, NULL, err);
 }
 
-int merge_kubeconfig(const struct options *o, const char *ours, struct error *err)
+int kubeconfig_merge_file(const char *given, const char *ours, bool use, char **path,
+        char **current, struct error *err)
 {
-        char *given CLEANUP(free_p) = own_file(o, err), *current CLEANUP(free_p) = NULL,
-                    *lock CLEANUP(free_p) = NULL;
-        if (!given)
+        char *file CLEANUP(free_p) = own_file(given, err), *lock CLEANUP(free_p) = NULL;
+        if (!file)
                 return -err->code;
-        char *real CLEANUP(free_p) = realpath(given, NULL); /* a symbolic link is kept */
-        const char *path = real ? real : given;
-        int r = make_parent(path, err);
+        char *real = realpath(file, NULL); /* a symbolic link stays one */
+        *path = real ? real : TAKE(file);
+        int r = make_parent(*path, err);
         if (r == 0)
-                r = lock_file(path, &lock, err);
+                r = lock_file(*path, &lock, err);
         if (r == 0)
-                r = merge_into(path, ours, o->use, &current, err);
+                r = merge_into(*path, ours, use, current, err);
         if (lock)
                 unlink(lock);
-        if (r < 0)
-                return r;
-        print("merged into %s; the current context is %s\n", path, current);
-        return EXIT_OK;
+        return r;
 }
