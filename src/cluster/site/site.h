@@ -186,8 +186,8 @@ struct site {
         bool only_stage;           /* the plan ends when the nodes have got what an upgrade needs */
         const struct reboot_request *reboot; /* asked for (plan/reboot.h); NULL: none */
         unsigned consoles; /* that were asked for, of machines that did not answer */
-        unsigned cleanup; /* seconds for what a cluster that goes has outside itself; 0: it is left
-                             there */
+        unsigned cleanup;  /* seconds for what a cluster that goes has outside itself; 0: it is left
+                              there */
         struct step *artifacts, *plan;
         struct plan *steps; /* the plan, once it was made */
         struct kube *kube;
