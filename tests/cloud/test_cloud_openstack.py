@@ -189,7 +189,7 @@ def test_an_answer_that_is_too_large(stack):
 
 
 @pytest.mark.parametrize("body,why", [({"servers": [{"id": 7, "name": ["x"]}]}, "server: name: expected a text"), ({"servers": [{"name": "x"}]}, "server: id: expected a value"),
-                                      ({"servers": [{"id": "a", "name": "x" * 300}]}, "name: expected a text of usual length"), ({"servers": ["x"]}, "server: expected an object")])
+                                      ({"servers": [{"id": "a", "name": "x" * 1021}]}, "name: expected a text of usual length"), ({"servers": ["x"]}, "server: expected an object")])
 def test_answers_that_are_not_as_they_should_be(stack, body, why):
     stack.fault(SERVERS, (200, body, {}))
     assert why in stack.call(LIST)["answer"]
