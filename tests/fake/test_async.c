@@ -103,9 +103,9 @@ static void broken_control_begin(struct site *s)
 static const struct step *step_of(const struct site *s, const char *name, const char *node)
 {
         for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, name) && one->node && streq(one->node, node))
+                if (streq(one->name, name) && streq(one->node ? one->node : "", node ? node : ""))
                         return one;
-        fail_msg("there is no step %s %s", name, node);
+        fail_msg("there is no step %s %s", name, node ? node : "");
         return NULL;
 }
 
@@ -377,13 +377,8 @@ static void ending_begin(struct site *s)
 
 static void ending_check(struct site *s, int result)
 {
-        assert_true(result < 0);
-        const struct step *refused = NULL;
-        for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, "services"))
-                        refused = one;
-        assert_non_null(refused);
-        assert_non_null(strstr(refused->err.message,
+        assert_int_equal(step_of(s, "services", NULL)->state, STEP_FAILED);
+        assert_non_null(strstr(step_of(s, "services", NULL)->err.message,
                 "objects.yaml: the namespace shop is being deleted (Terminating)"));
         assert_int_equal(world.releases[2].revision, 3); /* one that would be removed */
 }
@@ -431,11 +426,7 @@ static void end_never_check(struct site *s, int result)
 {
         assert_true(result < 0);
         assert_int_equal(count_reset(), 0);
-        const struct step *late = NULL;
-        for (const struct step *one = s->run.first; one; one = one->next)
-                if (streq(one->name, "load balancers"))
-                        late = one;
-        assert_non_null(late);
+        const struct step *late = step_of(s, "load balancers", NULL);
         assert_non_null(strstr(late->err.message,
                 "not gone after 300 s: Service shop/front (finalizer example.net/cleanup)"));
         assert_non_null(strstr(late->err.hint, "--no-cleanup"));
