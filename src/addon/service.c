@@ -66,19 +66,26 @@ static bool state_pending(const char *state)
 }
 
 /* The number that slipway gave the revision; helm copies it to those that others make. */
-static bool revision_own(const json_t *secret)
+static long revision_at(const json_t *secret)
 {
         const char *at = service_label(secret, SERVICE_LABEL_REVISION);
-        char *number CLEANUP(free_p) = xasprintf("%ld", revision_of(secret));
-        return at && streq(at, number);
+        return at ? strtol(at, NULL, 10) : 0;
 }
 
-/* Whether slipway's revision before the newest one failed or was cut off: then the newest one is
- * what helm went back to. */
-static bool revision_went_back(const struct service *s, const json_t *secrets)
+static bool revision_own(const json_t *secret)
 {
+        return revision_at(secret) == revision_of(secret);
+}
+
+/* Whether slipway's revision before the newest one failed or was cut off, and the newest one is one
+ * from before that again. An upgrade by others has the label of the one that failed. */
+static bool revision_went_back(const struct service *s, const json_t *newest, const json_t *secrets)
+{
+        long at = revision_at(newest);
         size_t i;
         const json_t *secret;
+        if (!at || at >= s->revision - 1)
+                return false;
         json_array_foreach(secrets, i, secret)
         {
                 const char *state = service_label(secret, "status");
@@ -114,7 +121,7 @@ void service_revisions(struct service *s, struct arena *a, const json_t *secrets
                    *version = service_label(newest, SERVICE_LABEL_CHART);
         s->state = arena_strdup(a, state ? state : "unknown");
         s->had = had ? arena_strdup(a, had) : NULL;
-        s->went_back = had && !revision_own(newest) && revision_went_back(s, secrets);
+        s->went_back = had && revision_went_back(s, newest, secrets);
         s->drifted = had && !revision_own(newest) && !s->went_back;
         if (!s->version && version)
                 s->version = arena_strdup(a, version);

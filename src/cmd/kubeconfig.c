@@ -53,10 +53,10 @@ static int check_oidc(const struct options *o, const struct cluster *c, struct e
         bool taken = streq(user, "kubernetes-admin");
         if (!c->auth.oidc.issuer) {
                 error_set(err, ENOENT, EXIT_CONFIG,
-                        "auth.oidc is not set in %s's file: there is no provider to log in at",
+                        "%s's file has neither auth.oidc nor services.dex: there is no provider to log in at",
                         c->name);
                 return error_hint(err,
-                        "set auth.oidc.issuer and auth.oidc.clientID, and run 'slipway up'; 'slipway kubeconfig' has users with certificates");
+                        "set services.dex, or auth.oidc.issuer and auth.oidc.clientID, and run 'slipway up'; 'slipway kubeconfig' has users with certificates");
         }
         for (size_t i = 0; i < c->auth.users.n; i++)
                 taken |= streq(user, c->auth.users.v[i].name);

@@ -283,3 +283,10 @@ def test_the_status_survives_a_closed_pipe():
 def test_verbs_that_use_sudo_on_nodes_can_ask_for_its_password(verb):
     """The hint of a refused sudo names --ask-sudo-password."""
     assert "--ask-sudo-password" in slipway("help", verb).stdout
+
+
+def test_nobody_to_log_in_at(tmp_path):
+    """Both ways to have a provider are named."""
+    r = slipway("kubeconfig", "--oidc", "-f", ROOT / "examples" / "demo.yaml", "--state", tmp_path)
+    assert r.returncode == 3 and "demo's file has neither auth.oidc nor services.dex: there is no provider to log in at" in r.stderr
+    assert "hint: set services.dex, or auth.oidc.issuer and auth.oidc.clientID" in r.stderr

@@ -72,15 +72,17 @@ static void rolled_back(void **state)
 {
         static const struct {
                 const char *failed, *inputs; /* of revision 3; what revision 4 is again */
-                int made;                    /* what the label of revision 3 says */
+                int made, now;               /* what the labels of revisions 3 and 4 say */
                 enum service_action action;
                 bool drifted;
         } cases[] = {
-                { "failed", "zz", 3, SERVICE_CHANGE, false },
-                { "failed", "aa", 3, SERVICE_KEEP, false }, /* the file has the old inputs again */
-                { "pending-upgrade", "zz", 3, SERVICE_CHANGE, false },
-                { "superseded", "aa", 3, SERVICE_CHANGE, true }, /* a person did it */
-                { "failed", "aa", 2, SERVICE_CHANGE, true },     /* of a person's upgrade */
+                { "failed", "zz", 3, 2, SERVICE_CHANGE, false },
+                /* the file has the old inputs again */
+                { "failed", "aa", 3, 2, SERVICE_KEEP, false },
+                { "pending-upgrade", "zz", 3, 2, SERVICE_CHANGE, false },
+                { "superseded", "aa", 3, 2, SERVICE_CHANGE, true }, /* a person did it */
+                { "failed", "aa", 2, 2, SERVICE_CHANGE, true },     /* of a person's upgrade */
+                { "failed", "aa", 3, 3, SERVICE_CHANGE, true },     /* a person's, upon that one */
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 json_t *all = json_array();
@@ -89,7 +91,7 @@ static void rolled_back(void **state)
                 json_array_append_new(
                         all, revision("web", "shop", 3, cases[i].failed, "bb", cases[i].made));
                 json_array_append_new(
-                        all, revision("web", "shop", 4, "deployed", cases[i].inputs, 2));
+                        all, revision("web", "shop", 4, "deployed", cases[i].inputs, cases[i].now));
                 struct service s = decided(all);
                 assert_int_equal(s.action, cases[i].action);
                 assert_int_equal(s.drifted, cases[i].drifted);
