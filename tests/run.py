@@ -212,9 +212,10 @@ OWN_STAGE = {
 }
 AWS = ["peers/test_aws.py", "peers/test_aws_cloud.py"]  # half of the providers' time
 SOAKED_CLOUDS = ["peers/test_behind_bastion.py", "peers/test_replaced.py"]
+PARTS = "peers/test_cloud_parts.py"  # the cloud's controller and CSI driver in pods
 OPENSTACK = "peers/test_openstack_real.py"  # its services need what `scripts/setup.sh openstack` installs
 TOFU = "peers/test_tofu.py"
-ONLY_SOAKED = [OPENSTACK, TOFU, *SOAKED_CLOUDS]
+ONLY_SOAKED = [OPENSTACK, TOFU, PARTS, *SOAKED_CLOUDS]
 # name: (what it runs, what must have ended before: stages, or builds of UPSTREAM)
 STAGES = {
     "build": (build_slipway, []),
@@ -261,6 +262,7 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
     "soak-peers": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in others("peers"))), ["build", "upstream", "controllers", "volumes"]),  # every fault at every call; the cloud controllers and CSI drivers
     "soak-clouds": (lambda log: pytest(log, "-rP", "-m", "soak", *(f"tests/{p}" for p in OWN_STAGE["clouds"])), ["build", "upstream", "previous"]),
     **{f"soak-{Path(p).stem.removeprefix('test_')}": (lambda log, p=p: pytest(log, "-rP", "-m", "soak", f"tests/{p}"), ["build", "upstream"]) for p in SOAKED_CLOUDS},
+    "soak-cloud_parts": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{PARTS}"), ["build", "upstream", "controllers", "volumes"]),
     "soak-openstack": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{OPENSTACK}"), ["build", "upstream", "previous", "terraform"]),
     "soak-tofu": (lambda log: pytest(log, "-rP", "-m", "soak", f"tests/{TOFU}"), ["build", "upstream", "terraform"]),
     "by-hand": (by_hand, ["build", "upstream"]),

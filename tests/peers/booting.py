@@ -41,6 +41,7 @@ class Booting:
         self.name, self.network, self.source, self.bridge = name, ipaddress.ip_network(network), source, f"slw-{short(name)}"
         self.dir = WORK / f"slipway-test-{name}-cluster"
         self.env = {**os.environ, "SLIPWAY_SET": name, "SLIPWAY_BRIDGE": self.bridge, "SLIPWAY_BASE": "cloud"}
+        self.units = {}  # of every machine, besides those of its root: {name: text}
         self.lock, self.last, self.at, self.failed, self.relays, self.booted = threading.Lock(), {}, {}, [], {}, []
 
     def machine(self, *args, **env):
@@ -94,6 +95,10 @@ class Booting:
         settings.parent.mkdir(parents=True)
         settings.write_text(SETTINGS.format(source=self.source))
         (root / "etc" / "resolv.conf").write_text(f"nameserver {gateway}\n")
+        for name, text in self.units.items():
+            path = root / "etc" / "systemd" / "system" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         for name, content in (data if isinstance(data, dict) else SEEDS[self.source](id, data)).items():
             path = root / "var" / "lib" / "cloud" / "seed" / name
             path.parent.mkdir(parents=True, exist_ok=True)

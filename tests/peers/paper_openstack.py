@@ -25,6 +25,8 @@ class Refused(Exception):
 
 
 class Paper:
+    host = "127.0.0.1"
+
     def __init__(self):
         self.faults, self.asked, self.log, self.hidden, self.late = {}, Counter(), [], {}, []
         self.lock = threading.RLock()
@@ -46,9 +48,9 @@ class Paper:
         self.add("networks", {"name": "public", "router:external": True, "description": ""})
         self.add("networks", {"name": "theirs", "description": "somebody else's"})
         self.add("security-groups", {"name": "default", "description": "Default", "security_group_rules": []})
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("H", (Handler,), {"paper": self}))
+        self.http = ThreadingHTTPServer((self.host, 0), type("H", (Handler,), {"paper": self}))
         self.http.daemon_threads, self.http.handle_error = True, lambda *_: None
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.url = f"http://{self.host}:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, args=[0.05], daemon=True).start()
 
     def entry(self):

@@ -156,7 +156,7 @@ def test_programs_come_from_the_catalogue():
     rows = [(r["name"], r["version"]) for r in listed["programs"]]
     assert {"kubernetes", "etcd", "containerd", "runc", "crictl", "cni", "flannel", "flannel-cni", "coredns", "ignition", "kube-bench", "kubelogin", "dex",
             "helm", "metrics-server", "local-path-provisioner", "kube-state-metrics", "registry", "node-problem-detector", "kube-vip",
-            "kube-vip-cloud-provider", "calico", "openstack-cloud-controller-manager", "cloud-controller-manager", "node-exporter", "prometheus", "multus", "traefik", "e2e", "agnhost",
+            "kube-vip-cloud-provider", "calico", "openstack-cloud-controller-manager", "cloud-controller-manager", "cinder-csi-plugin", "csi-provisioner", "csi-attacher", "csi-resizer", "node-exporter", "prometheus", "multus", "traefik", "e2e", "agnhost",
             "opentofu", "terraform-provider-openstack"} == {n for n, _ in rows}
     assert [v for n, v in rows if n == "kubernetes"] == [listed["kubernetes"]["newest"], listed["kubernetes"]["previous"]]
     assert listed["images"]["kube-apiserver"].endswith(f":v{NEWEST}")
