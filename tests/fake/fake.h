@@ -162,6 +162,7 @@ int up_run(struct site *s, struct error *err);
 void test_snapshot_without_name(void **state);
 void test_upgrade_without_api(void **state);
 void test_look_gives_up(void **state);
+void test_api_after_slow_delivery(void **state);
 
 /* ---- a site ---- */
 

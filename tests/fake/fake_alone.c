@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "cluster/apply/roll.h"
 #include "fake.h"
 
 static const struct fault none = { 0 };
@@ -44,6 +45,54 @@ void test_upgrade_without_api(void **state)
         assert_non_null(strstr(remember->err.hint, "an upgrade needs the API"));
         for (size_t i = 0; i < FAKE_NODES; i++)
                 assert_string_equal(world.nodes[i].given, FAKE_OLD);
+        fake_end(&s);
+}
+
+/* ---- the wait for the API, while a control-plane node is still applied ---- */
+
+#define HOURS 3
+
+static struct fake_event *delivery, *answer;
+
+static void on_answer(void *arg, enum how how)
+{
+        fake_forget(TAKE(answer));
+        world.api_gone = false;
+}
+
+static void on_delivered(void *arg, enum how how)
+{
+        fake_forget(TAKE(delivery));
+        step_done(arg, NULL);
+}
+
+static void step_delivers(struct step *s)
+{
+        delivery = fake_post(HOURS * 3600 * 1000, on_delivered, s);
+}
+
+/* Seconds that it waited; 0: the API answered. */
+static int64_t api_waited(struct site *s, bool starts, struct error *err)
+{
+        memset(world.faults, 0, sizeof(world.faults));
+        fake_begin(s, FAKE_NEW, FAKE_NEW, 0);
+        struct step *apply = run_step(&s->run, "apply", "c1", step_delivers, &s->members[0]),
+                    *api = run_step(&s->run, "API", NULL, step_api, s);
+        s->members[0].run.apply = apply;
+        world.api_gone = true;
+        answer = starts ? fake_post(HOURS * 3600 * 1000 + 60000, on_answer, NULL) : NULL;
+        return run_execute(&s->run, err) == 0 ? 0 : (api->ended - api->began) / 1000;
+}
+
+/* The deadline of the API begins when what it needs has been delivered. */
+void test_api_after_slow_delivery(void **state)
+{
+        struct site s;
+        struct error err CLEANUP(error_release) = { 0 };
+        assert_int_equal(api_waited(&s, true, &err), 0);
+        fake_end(&s);
+        assert_in_range(api_waited(&s, false, &err), HOURS * 3600 + 900, HOURS * 3600 + 1000);
+        assert_non_null(strstr(err.message, "waiting for /readyz"));
         fake_end(&s);
 }
 

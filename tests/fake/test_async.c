@@ -792,7 +792,8 @@ int main(void)
                 cmocka_unit_test(test_replaced_and_again),
                 cmocka_unit_test(test_snapshot_of_the_newest),
                 cmocka_unit_test(test_snapshot_without_name),
-                cmocka_unit_test(test_upgrade_without_api), cmocka_unit_test(test_look_gives_up) };
+                cmocka_unit_test(test_upgrade_without_api), cmocka_unit_test(test_look_gives_up),
+                cmocka_unit_test(test_api_after_slow_delivery) };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         fake_release();
         return r;

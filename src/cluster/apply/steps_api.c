@@ -24,13 +24,34 @@ static void waiting_for(struct step *s, const struct kube *k, const char *what)
                 step_doing(s, -1, "%s", text);
 }
 
+/* What the API needs is still on its way to a node. */
+static bool delivering(const struct site *site)
+{
+        for (size_t i = 0; i < site->count; i++) {
+                const struct member *m = &site->members[i];
+                if (m->node->pool->roles & (ROLE_CONTROL_PLANE | ROLE_ETCD) && m->run.apply &&
+                        m->run.apply->state <= STEP_RUNNING)
+                        return true;
+        }
+        return false;
+}
+
+/* The deadline is that of a start: programs and images may take hours over a slow connection. */
+static void api_deadline(struct step *s)
+{
+        if (!s->deadline && !delivering(s->arg))
+                step_deadline(s, WAIT_SECONDS,
+                        "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
+}
+
 static void on_api_timer(evutil_socket_t fd, short what, void *arg)
 {
         struct step *s = arg;
         struct site *site = s->arg;
-        if (s->state == STEP_RUNNING && site->wait)
+        if (s->state == STEP_RUNNING && site->wait) {
                 waiting_for(s, site->kube, "waiting for /readyz");
-        else
+                api_deadline(s);
+        } else
                 event_del(site->api_timer);
 }
 
@@ -52,8 +73,7 @@ void step_api(struct step *s)
                 return;
         }
         step_doing(s, -1, "waiting for /readyz");
-        step_deadline(s, WAIT_SECONDS,
-                "slipway logs NODE apiserver (or etcd, kubelet) of a control-plane node says why");
+        api_deadline(s);
         site->api = s;
         site->wait = kube_wait_ready(site->kube, 200, on_api_ready, s);
         site->api_timer = event_new(site->base, -1, EV_PERSIST, on_api_timer, s);
