@@ -22,15 +22,27 @@ static struct limits userdata_limits(const struct cluster *c, enum provider_kind
                                               : all_limits[provider];
 }
 
-enum user_data userdata_format(const struct cluster *c, const struct node *n)
+/* NULL: the provider gives its machines none. */
+static const enum user_data *userdata_given(const struct cluster *c)
 {
         const struct provider *p = &c->provider;
+        return p->kind == PROVIDER_OPENSTACK   ? &p->openstack.user_data
+               : p->kind == PROVIDER_AWS       ? &p->aws.user_data
+               : p->kind == PROVIDER_TERRAFORM ? &p->terraform.user_data
+                                               : NULL;
+}
+
+bool userdata_is_given(const struct cluster *c, enum user_data format)
+{
+        const enum user_data *given = userdata_given(c);
+        return given && *given == format;
+}
+
+enum user_data userdata_format(const struct cluster *c, const struct node *n)
+{
+        const enum user_data *given = userdata_given(c);
         bool flatcar = n->pool->os && streq(n->pool->os, "flatcar");
-        return p->kind == PROVIDER_OPENSTACK   ? p->openstack.user_data
-               : p->kind == PROVIDER_AWS       ? p->aws.user_data
-               : p->kind == PROVIDER_TERRAFORM ? p->terraform.user_data
-               : flatcar                       ? USER_DATA_IGNITION
-                                               : USER_DATA_CLOUD_INIT;
+        return given ? *given : flatcar ? USER_DATA_IGNITION : USER_DATA_CLOUD_INIT;
 }
 
 static size_t userdata_size(const struct limits *p, size_t n)

@@ -14,6 +14,8 @@ void ignition_write(const struct cluster *c, const struct nodespec *s, struct st
 #define USERDATA_LIMIT_OPENSTACK ((size_t)65535)    /* of base64: Nova counts the encoded text */
 #define USERDATA_LIMIT_AWS       ((size_t)16 << 10) /* of raw bytes, before base64 */
 
+/* Whether machines of the provider get user-data in this format. */
+bool userdata_is_given(const struct cluster *c, enum user_data format);
 /* What the provider's images read, or without a cloud what the node's OS reads. */
 enum user_data userdata_format(const struct cluster *c, const struct node *n);
 

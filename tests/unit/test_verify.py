@@ -335,5 +335,5 @@ def test_nobody_can_log_in(verify, provider):
     r = verify("-o", "json", **login(provider))
     assert r.returncode == 7, r.stdout + r.stderr
     (failed,) = [c for c in json.loads(r.stdout)["checks"] if not c["works"]]
-    assert failed["check"] == "login" and 'it calls itself "https://other.example.net"' in failed["why"]
-    assert f"login at https://127.0.0.1:{provider.server_port}: it calls itself" in r.stderr and "kubectl -n slipway-dex get pods" in r.stderr
+    assert failed["check"] == "login" and 'its issuer is "https://other.example.net"' in failed["why"]
+    assert f"login at https://127.0.0.1:{provider.server_port}: its issuer is" in r.stderr and "kubectl -n slipway-dex get pods" in r.stderr

@@ -1,6 +1,7 @@
 /* From systemd's journal (units), from the kubelet's files (static pods), or of the first boot. */
 #include "cluster/status/logs.h"
 #include "config/fabric.h"
+#include "deliver/userdata.h"
 
 #define ON_KUBE (ROLE_CONTROL_PLANE | ROLE_WORKER)
 #define ON_ALL  (ON_KUBE | ROLE_ETCD)
@@ -16,22 +17,13 @@ static bool logs_calico(const struct cluster *c) { return fabric_has(c, FABRIC_F
 static bool logs_vip(const struct cluster *c) { return c->api.vip; }
 
 /* What reads the user-data at the first boot of machines that get some. */
-static bool logs_first_boot(const struct cluster *c, enum user_data format)
-{
-        const struct provider *p = &c->provider;
-        return p->kind == PROVIDER_OPENSTACK ? p->openstack.user_data == format
-               : p->kind == PROVIDER_AWS
-                       ? p->aws.user_data == format
-                       : p->kind == PROVIDER_TERRAFORM && p->terraform.user_data == format;
-}
-
 static bool logs_cloud_init(const struct cluster *c)
 {
-        return logs_first_boot(c, USER_DATA_CLOUD_INIT);
+        return userdata_is_given(c, USER_DATA_CLOUD_INIT);
 }
 static bool logs_ignition(const struct cluster *c)
 {
-        return logs_first_boot(c, USER_DATA_IGNITION);
+        return userdata_is_given(c, USER_DATA_IGNITION);
 }
 
 static const struct log_component {
