@@ -311,3 +311,21 @@ def test_parts(cluster):
     # the volume that a pod uses, the load balancer of the Service, and everything else
     c.down()
     assert not list(c.dir.glob("volume-*"))
+
+
+def test_a_server_that_is_gone(cluster):
+    """The controller deletes its Node; `up` makes both again, and the Service answers from there."""
+    c = cluster
+    c.up()
+    applied(c, WEB)
+    ip = until("the Service has an address", lambda: address(c, "web"))
+    until(f"it answers at {ip}", lambda: fetched(f"http://{ip}/"))
+    old = c.cloud.servers()["worker-1"]
+    c.cloud.delete("worker-1")
+    until("its Node is deleted", lambda: [n["metadata"]["name"] for n in got(c, "nodes")["items"]] == ["control-1"])
+    c.up()
+    c.is_whole()
+    new = c.cloud.servers()["worker-1"]
+    assert new["address"] == old["address"] and new["id"] != old["id"]
+    until(f"it answers at {ip} again", lambda: fetched(f"http://{ip}/"))
+    c.down()
