@@ -14,9 +14,11 @@ die() { echo "wireguard: $*" >&2; exit 1; }
 for program in gcc make flex bison bc xz; do
   command -v $program >/dev/null || die "$program is not installed: scripts/setup.sh vm"
 done
+# shellcheck disable=SC2016
 package=$(chroot "$root" dpkg-query -W -f '${Built-Using}' user-mode-linux) # linux (= 6.12.101-1)
 package=${package#*= }
 # the mirror of this computer's own apt
+# shellcheck disable=SC2016
 site=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -1)
 key=/usr/share/keyrings/debian-archive-keyring.gpg
 
