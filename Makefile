@@ -41,6 +41,7 @@ test:
 soak:
 	@scripts/setup.sh test
 	@scripts/setup.sh openstack
+	@scripts/setup.sh vm
 	@tests/run.py soak
 
 # Figures for docs/benchmarks.md.

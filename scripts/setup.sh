@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a task needs on a Debian or Ubuntu computer, and nothing that is there already.
-#   scripts/setup.sh build|demo|test|bench|openstack
+#   scripts/setup.sh build|demo|test|bench|openstack|vm
 # Packages come from apt; Python modules (and Go, where the computer has none that is new enough) from PyPI into a virtual
 # environment outside the checkout, linked at $SLIPWAY_CACHE/venv (of a demo, which needs Go alone: $SLIPWAY_CACHE/go).
 set -euo pipefail
@@ -131,5 +131,6 @@ demo) install $demo && go_command ;;
 test) install $test && compiler_cache && python ;;
 bench) install $test && python && ansible ;;
 openstack) install mariadb-server rabbitmq-server && openstack ;;
-*) echo "usage: scripts/setup.sh build|demo|test|bench|openstack" >&2; exit 2 ;;
+vm) install flex bison bc xz-utils ;; # tests/machines/wireguard.sh
+*) echo "usage: scripts/setup.sh build|demo|test|bench|openstack|vm" >&2; exit 2 ;;
 esac

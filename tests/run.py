@@ -247,7 +247,7 @@ STAGES = {
 SOAKED = [p.stem.removeprefix("test_") for p in sorted((ROOT / "tests" / "machines").glob("test_*.py")) if "mark.soak" in p.read_text()]
 SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in name else [])]) for name, fn in {
     "soak-kills": soak("kills", "-k", "not test_up_"),  # the longest, so in two rows, and first
-    **{f"soak-{name}": soak(name) for name in SOAKED if name not in ("kills", "vm")},
+    **{f"soak-{name}": soak(name) for name in SOAKED if name != "kills"},
     "soak-fresh": lambda log: pytest(log, "-rP", "-m", "soak", "tests/setup/test_fresh.py"),  # both commands on a fresh Debian
     "soak-kills-up": soak("kills", "-k", "test_up_", env={"NETWORKS": "10.136"}),
 }.items()} | {
@@ -277,7 +277,6 @@ SOAK = {name: (fn, ["build", "upstream", "previous", *(["helm"] if "services" in
 ASKED = {
     "build-sanitizers": (build_sanitizers, []),
     "one-machine": (clusters("setup/one_machine.py"), ["build", "upstream"]),
-    "soak-vm": (soak("vm"), ["build", "upstream"]),  # virtual machines: hours where there is no KVM
 }
 ALL = STAGES | SOAK | ASKED
 QUIET = {"unit", "sanitizers", "build-sanitizers", "judges", "golden", "fuzz", "fuzz-longer"}  # no time is measured in these

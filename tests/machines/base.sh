@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes a root once, and prints where it is.
-#   tests/machines/base.sh [machine|cloud|vm|qemu]
+#   tests/machines/base.sh [machine|cloud|vm]
 # machine (the default): of the test machines. Debian bookworm, because it is the newest whose systemd still boots on a cgroup v1 host.
 # cloud: the same with cloud-init, like an image of a cloud.
-# vm: of a virtual machine, with a kernel of its own. qemu: of the emulator; that of bookworm does not boot this kernel without KVM.
+# vm: of a virtual machine, Debian trixie with a kernel of its own (User Mode Linux), and what makes its seed disk.
 # The mirror is the one this computer's own apt uses. The root lies in the cache under a name made from what is in it, and appears there whole.
 set -euo pipefail
 
@@ -12,9 +12,8 @@ nodes=(systemd systemd-sysv systemd-timesyncd dbus udev openssh-server iproute2 
 case ${1:-machine} in
 machine) SUITE=bookworm PACKAGES=("${nodes[@]}") ;;
 cloud) SUITE=bookworm PACKAGES=("${nodes[@]}" cloud-init sudo) ;;
-vm) SUITE=trixie PACKAGES=("${nodes[@]}" linux-image-amd64 initramfs-tools cloud-init sudo python3 xfsprogs netplan.io ipvsadm wireguard-tools) ;;
-qemu) SUITE=trixie PACKAGES=(qemu-system-x86 dosfstools mtools) ;;
-*) echo "usage: base.sh [machine|cloud|vm|qemu]" >&2; exit 2 ;;
+vm) SUITE=trixie PACKAGES=("${nodes[@]}" user-mode-linux dosfstools mtools cloud-init sudo python3 xfsprogs netplan.io ipvsadm wireguard-tools) ;;
+*) echo "usage: base.sh [machine|cloud|vm]" >&2; exit 2 ;;
 esac
 CACHE=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
 VERSION=1 # of what is done to the root besides its packages

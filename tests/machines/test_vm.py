@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness import NEWEST, PATIENCE, Machines, until
+from harness import NEWEST, PATIENCE, WORK, Machines, until
 from vm import LOGIN, NETWORK, Network, Vm
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="bridges and taps need root")]
@@ -18,12 +18,12 @@ SLOW = 4 * PATIENCE
 
 def pool(name, node, more=""):
     kind, mount = DISKS[node]
-    return f"    - {{name: {name}, {more}hosts: [{{name: {node}, address: {NETWORK}.{NODES[node]}}}], disks: [{{device: /dev/vdc, filesystem: {kind}, mount: {mount}}}]}}\n"
+    return f"    - {{name: {name}, {more}hosts: [{{name: {node}, address: {NETWORK}.{NODES[node]}}}], disks: [{{device: /dev/ubdc, filesystem: {kind}, mount: {mount}}}]}}\n"
 
 
 SPEC = f"""\
   kubernetes: {NEWEST}
-  provider: {{ssh: {{user: {LOGIN}, key: key, options: ["ConnectTimeout=120"]}}}}
+  provider: {{ssh: {{user: {LOGIN}, key: key, options: ["ConnectTimeout=120", "UserKnownHostsFile={WORK}/slipway-test-virtual/known_hosts"]}}}}
   readiness: {{wait: 60m}}
   network: {{proxyMode: ipvs, fabric: {{name: flannel, backend: wireguard}}}}
   pools:
@@ -65,9 +65,10 @@ def test_first_boot(cluster):
         assert said["status"] == "done" and not said["errors"], (said, cluster.on(node, "sudo tail -50 /var/log/cloud-init-output.log"))
         assert cluster.on(node, "hostname") == node and "VERSION_CODENAME=trixie" in cluster.on(node, "cat /etc/os-release")
         assert cluster.on(node, "stat -fc %T /sys/fs/cgroup") == "cgroup2fs"
-        assert cluster.on(node, f"findmnt -no SOURCE,FSTYPE {mount}").split() == ["/dev/vdc", kind]
-        assert cluster.on(node, "sysctl -n net.ipv4.ip_forward kernel.panic").split() == ["1", "10"]
-        assert cluster.on(node, "systemctl is-enabled kubelet.service", check=False).stdout.strip() in ("enabled", "disabled")
+        assert cluster.on(node, f"findmnt -no SOURCE,FSTYPE {mount}").split() == ["/dev/ubdc", kind]
+        assert cluster.root(node, "sysctl -n net.ipv4.ip_forward kernel.panic").split() == ["1", "10"]
+        assert cluster.on(node, "systemctl is-enabled kubelet.service") == "enabled"
+        assert "does not exist" not in cluster.root(node, "cat /var/log/cloud-init-output.log"), "every unit that is enabled is there"
 
 
 def test_up(cluster):
