@@ -70,7 +70,7 @@ def test_merged(paper):
 
 
 @pytest.mark.parametrize("args,status,words", [
-    (["--oidc"], 3, "auth.oidc is not set in verbs's file"), (["alice"], 2, "a user's name needs --oidc, got 'alice'")])
+    (["--oidc"], 3, "verbs's file has neither auth.oidc nor services.dex"), (["alice"], 2, "a user's name needs --oidc, got 'alice'")])
 def test_not_set(paper, args, status, words):
     r = paper("kubeconfig", *args, ok=False)
     assert r.returncode == status and words in r.stderr and r.stdout == ""
