@@ -108,7 +108,7 @@ def section():
         ("peak memory at 10,000 nodes", f"{big[2]:.0f} MB", "under 256", ""),
         ("`slipway check` of a 10,000-node file", f"{check:.2f} s of one core", "under 1", ""),
         ("`slipway --version`, start to end", f"{start * 1000:.1f} ms", "under 10", ""),
-        ("the program, dynamically linked, stripped", f"{size / 1000:.0f} kB", "under 1,250", ""),
+        ("the program, dynamically linked, stripped", f"{size / 1000:.0f} kB", "under 1,500", ""),
     ]
     text = ["| what | measured | wanted | seconds |", "|---|---|---|---|"]
     text += [f"| {a} | **{b}** | {c} | {d} |" for a, b, c, d in rows]

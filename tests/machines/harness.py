@@ -19,7 +19,8 @@ KEEP = bool(os.environ.get("KEEP"))
 PATIENCE = 900  # seconds: the computer may be slow and busy
 ASK_EVERY = 2  # seconds: whoever asks all machines all the time takes the processors from those that are waited for
 
-# Two pods of which one must always be there; the verification's own image is on every node, whatever its version.
+PROBE = "slipway.dev/probe:0.1.0"  # the verification's own image, which is on every node
+# Two pods of which one must always be there.
 APP = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -38,6 +39,26 @@ kind: PodDisruptionBudget
 metadata: {name: app, namespace: default}
 spec: {minAvailable: 1, selector: {matchLabels: {app: app}}}
 """
+
+# Two pods behind a load balancer.
+BALANCED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: web, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", web]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+""" % PROBE
 
 # For hosts over ssh that are machines of this computer: its disk may be fuller than a kubelet likes its own.
 SHARED_DISK = """\

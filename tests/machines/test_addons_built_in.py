@@ -6,10 +6,9 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from harness import HERE, NEWEST, SLIPWAY, WithAddons, programs, until
+from harness import BALANCED, HERE, NEWEST, SLIPWAY, WithAddons, programs, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
-PROBE = "slipway.dev/probe:0.1.0"
 SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.175.0.0/24}}
   pools:
@@ -25,24 +24,6 @@ SPEC = f"  kubernetes: {NEWEST}\n" """\
       - node-problem-detector
       - {name: kube-vip, values: {addresses: [10.175.0.200-10.175.0.203, 10.175.0.208/30]}}
 """
-BALANCED = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      containers: [{name: web, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", web]}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
-""" % PROBE
 PULLED = """\
 apiVersion: apps/v1
 kind: DaemonSet

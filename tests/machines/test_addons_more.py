@@ -3,10 +3,9 @@ import json
 import os
 
 import pytest
-from harness import NEWEST, WithAddons, until
+from harness import NEWEST, PROBE, WithAddons, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
-PROBE = "slipway.dev/probe:0.1.0"
 SPEC = f"  kubernetes: {NEWEST}\n" """\
   provider: {local: {network: 10.176.0.0/24}}
   pools:

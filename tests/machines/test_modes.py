@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import NEWEST, ROOT, Machines, cluster_yaml, until
+from harness import NEWEST, PROBE, ROOT, Machines, cluster_yaml, until
 from servers import ForwardProxy, Registry, Relay
 
 NETWORK, NETWORK6 = "10.171.0", "fd00:171"
@@ -65,7 +65,6 @@ spec:
 """
 
 
-PROBE = "slipway.dev/probe:0.1.0"
 SERVICE = """\
 ---
 apiVersion: v1

@@ -21,40 +21,24 @@ from pathlib import Path
 
 import pytest
 from booting import Booting, OnCloud
-from harness import HERE, NEWEST, SHARED_DISK, until
+from harness import BALANCED, HERE, NEWEST, SHARED_DISK, until
 from paper_volumes import Volumes
 from test_openstack_cluster import FILE, BootingPaper, OpenStack
 from upstream import IMAGES, upstream
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(os.geteuid() != 0, reason="machines on this computer need root")]
 NETWORK, GATEWAY = "10.197.0.0/24", "10.197.0.1"
-DRIVER, PROBE = IMAGES["cinder-csi-plugin"], "slipway.dev/probe:0.1.0"
+DRIVER = IMAGES["cinder-csi-plugin"]
 TOOLS = ["blkid", "blockdev", "cat", "df", "dumpe2fs", "findmnt", "fsck", "fsck.ext4", "mkfs.ext4", "mount", "resize2fs", "sh", "sleep", "sync", "tune2fs", "umount"]
 UNITS = {"metadata.socket": "[Socket]\nExecStartPre=/sbin/ip address replace 169.254.169.254/32 dev lo scope host\nListenStream=169.254.169.254:80\nFreeBind=yes\n",
          "metadata.service": "[Service]\nExecStart=/lib/systemd/systemd-socket-proxyd {}:{}\n", "sockets.target.d/metadata.conf": "[Unit]\nWants=metadata.socket\n"}
-WEB = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      containers: [{name: web, image: "%s", imagePullPolicy: IfNotPresent, args: [serve, "8080", web]}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+WEB = BALANCED + """\
 ---
 apiVersion: v1
 kind: Service
 metadata: {name: other}
 spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
-""" % PROBE
+"""
 DATA = """\
 apiVersion: v1
 kind: PersistentVolumeClaim

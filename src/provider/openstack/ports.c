@@ -9,9 +9,11 @@ static bool port_has(const json_t *list, const char *key, const char *text)
 {
         const json_t *one;
         size_t i;
-        json_array_foreach(
-                list, i, one) if (streq(json_string_value(key ? json_object_get(one, key) : one),
-                                          text)) return true;
+        json_array_foreach(list, i, one)
+        {
+                if (streq(json_string_value(key ? json_object_get(one, key) : one), text))
+                        return true;
+        }
         return false;
 }
 

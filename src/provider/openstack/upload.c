@@ -4,11 +4,11 @@
  * it, read back. */
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "artifact/blob.h"
 #include "artifact/http.h"
+#include "pki/pki.h"
 #include "provider/openstack/image.h"
 
 #define PIECE       ((size_t)1 << 20)
@@ -288,8 +288,7 @@ static const char *image_new_id(struct os_job *j)
         static const uint8_t cuts[] = { 0, 4, 6, 8, 10, 16 };
         struct str s CLEANUP(str_release) = { 0 };
         uint8_t raw[16];
-        if (getrandom(raw, sizeof(raw), 0) != sizeof(raw))
-                abort();
+        random_bytes(raw, sizeof(raw));
         raw[6] = (raw[6] & 0x0f) | 0x40; /* version 4 */
         raw[8] = (raw[8] & 0x3f) | 0x80;
         for (size_t i = 0; i + 1 < ARRAY_SIZE(cuts); i++) {
